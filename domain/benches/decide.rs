@@ -118,6 +118,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 reason: FailureReason::Executor,
                 progress: Progress::ZERO,
                 lease: None,
+                retry_after_ms: 0,
             }),
         ),
         (

@@ -11,6 +11,7 @@ pub mod codec;
 pub mod contract;
 pub mod flow;
 pub mod ids;
+pub mod json;
 pub mod limits;
 mod notice;
 pub mod payload;

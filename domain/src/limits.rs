@@ -6,6 +6,8 @@
 pub const TREE_DEPTH_MAX: usize = 60;
 /// Bytes of an HTTP request body.
 pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Milliseconds by which a called server delays the next attempt with `Retry-After`: a day.
+pub const RETRY_AFTER_MS_MAX: u64 = 24 * 3_600 * 1_000;
 /// Calls in one JSON-RPC batch.
 pub const BATCH_CALLS_MAX: usize = 100;
 /// Tasks in one `tasks.create` or `tasks.execute`.

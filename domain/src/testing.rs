@@ -361,6 +361,7 @@ impl Scenario {
             reason,
             progress: Progress::ZERO,
             lease: None,
+            retry_after_ms: 0,
         })
         .accepted()
     }

@@ -4,6 +4,7 @@
 use crate::limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// A step of the path from the call's parameters to the faulty value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,9 +121,14 @@ fn cut(text: &str, bytes_max: usize) -> String {
 }
 
 /// Words in the names of members whose values no answer repeats.
-const SECRET_WORDS: [&str; 8] = [
+const SECRET_WORDS: [&str; 13] = [
     "password",
     "passwd",
+    "passphrase",
+    "pwd",
+    "cookie",
+    "bearer",
+    "accesskey",
     "secret",
     "token",
     "apikey",
@@ -150,10 +156,37 @@ fn shown(path: &[PathSegment], actual: &Value) -> Value {
     if below_secret && !actual.is_null() {
         return Value::from(REDACTED);
     }
-    match actual {
-        Value::Array(_) | Value::Object(_) => shorten(&redacted(actual)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => shorten(actual),
-    }
+    shorten(&redacted(actual))
+}
+
+/// A text without the credentials of a URL that it holds: the user, and members of the query with secret names. Cost:
+/// O(length).
+fn without_credentials(text: &str) -> Cow<'_, str> {
+    let Some((before, behind)) = text.split_once("://") else {
+        return Cow::Borrowed(text);
+    };
+    let authority_end = behind.find(['/', '?', '#']).unwrap_or(behind.len());
+    let (authority, rest) = behind.split_at(authority_end);
+    let user = authority.rsplit_once('@');
+    let authority = user.map_or(Cow::Borrowed(authority), |(_, host)| {
+        Cow::Owned(format!("{REDACTED}@{host}"))
+    });
+    let rest = rest.split_inclusive(['?', '&', '#', ';']).map(|piece| {
+        let (pair, separator) = match piece.strip_suffix(['?', '&', '#', ';']) {
+            Some(pair) => (pair, &piece[pair.len()..]),
+            None => (piece, ""),
+        };
+        match pair.split_once('=') {
+            Some((name, value)) if is_secret(name) && !value.is_empty() => {
+                format!("{name}={REDACTED}{separator}")
+            }
+            Some(_) | None => piece.to_owned(),
+        }
+    });
+    Cow::Owned(format!(
+        "{before}://{authority}{}",
+        rest.collect::<String>()
+    ))
 }
 
 /// A copy without secrets. Cost: O(size); recurses as deep as the parser lets a body be.
@@ -174,7 +207,8 @@ fn redacted(value: &Value) -> Value {
                 })
                 .collect(),
         ),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+        Value::String(text) => Value::from(without_credentials(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
@@ -228,6 +262,30 @@ mod tests {
         }
         let counted = Violation::of("max_tokens", "is wrong", "a number", &json!("many"));
         assert_eq!(counted.actual, "many");
+    }
+
+    #[test]
+    fn credentials_in_urls_are_not_repeated() {
+        for (given, expected) in [
+            (
+                "https://me:hunter2@example.com/a?b=1",
+                "https://[redacted]@example.com/a?b=1",
+            ),
+            ("postgres://me@db", "postgres://[redacted]@db"),
+            (
+                "http://h/?token=x&a=2#b",
+                "http://h/?token=[redacted]&a=2#b",
+            ),
+            ("http://h?a=1&api_key=x", "http://h?a=1&api_key=[redacted]"),
+            ("http://h/@x", "http://h/@x"),
+            ("a@b.example", "a@b.example"),
+        ] {
+            let fault = Violation::of("url", "is wrong", "another URL", &json!(given));
+            assert_eq!(fault.actual, expected);
+            let inside = json!({"list": [given]});
+            let fault = Violation::of("inputs", "is wrong", "another object", &inside);
+            assert_eq!(fault.actual, json!({"list": [expected]}));
+        }
     }
 
     #[test]

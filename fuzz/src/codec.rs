@@ -145,6 +145,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             reason: FailureReason::Executor,
             progress: Progress::ZERO,
             lease: None,
+            retry_after_ms: 0,
         },
         Command::Cancel {
             task: id,

@@ -5,10 +5,11 @@
 //! the inputs of an attempt are what the results say, within their limits, or nothing.
 
 use serde_json::{Map, Value, json};
+use taskledger_domain::RunId;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{self, NewTask};
-use taskledger_domain::task::wiring::{Wiring, copied};
+use taskledger_domain::task::wiring::{AttemptIds, Wiring, copied};
 use taskledger_domain::testing::id;
 
 /// Bytes of a refusal besides what it repeats of the input.
@@ -107,10 +108,18 @@ fn stored(given: &Map<String, Value>, task: &NewTask, bytes: &[u8]) {
     assert_eq!(again.specification, *specification);
 }
 
+fn attempt() -> AttemptIds {
+    AttemptIds {
+        task: id("t"),
+        run: RunId(id("r").0),
+        attempt: 2,
+    }
+}
+
 fn filled(specification: &Specification, result: &Map<String, Value>) {
     let wiring = Wiring::of(specification);
     let literal = &specification.inputs;
-    let fill = || wiring.inputs(literal, |_| Some(result));
+    let fill = || wiring.inputs(literal, attempt(), |_| Some(result));
     let inputs = fill();
     assert_eq!(inputs, fill(), "the same results say the same");
     assert!(wiring.sources().count() <= 2);
@@ -124,7 +133,7 @@ fn filled(specification: &Specification, result: &Map<String, Value>) {
         }
     }
     // Without results there is nothing but what is literal or has a default.
-    let alone = wiring.inputs(literal, |_| None);
+    let alone = wiring.inputs(literal, attempt(), |_| None);
     if wiring.is_empty() {
         assert_eq!(alone.as_ref(), Ok(literal));
     }

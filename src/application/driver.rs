@@ -311,6 +311,7 @@ impl<'a> Driver<'a> {
         if let Ok(outcome) = &outcome {
             self.flows.figures.answered(batch.sent_at, outcome);
         }
+        self.flows.note_append(outcome.as_ref().err());
         match outcome {
             Ok(Outcome::Appended(recorded)) => self.appended(batch, &recorded),
             Ok(Outcome::Conflict { actual }) => {

@@ -19,7 +19,7 @@ use super::rows::RowCache;
 use super::slots::{Sharing, Slots};
 use super::timers::Timers;
 use crate::clock::SharedClock;
-use crate::store::{EventStore, Snapshot};
+use crate::store::{self, EventStore, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +70,8 @@ pub struct Flows {
     foreign_loads: Semaphore,
     pub(super) tasks: TaskTracker,
     fenced: AtomicBool,
+    /// Why the latest append was refused: the log cannot be written.
+    refusal: Mutex<Option<String>>,
     /// Ends the server when it has been replaced.
     stop: CancellationToken,
 }
@@ -151,6 +153,7 @@ impl Flows {
             foreign_loads: Semaphore::new(super::loading::FOREIGN_LOADS_MAX),
             tasks: TaskTracker::new(),
             fenced: AtomicBool::new(false),
+            refusal: Mutex::default(),
             stop: parts.stop,
         };
         (Arc::new(flows), woken)
@@ -458,6 +461,29 @@ impl Flows {
                 tracing::warn!(flow.id = %id, error = %error, "a snapshot was not stored");
             }
         });
+    }
+
+    /// Remembers whether the log takes appends: `error` is that of the latest one.
+    pub(super) fn note_append(&self, error: Option<&store::Error>) {
+        let refusal = match error {
+            Some(store::Error::NotWritable(reason)) => Some(reason.clone()),
+            None => None,
+            // Says nothing of the disk.
+            Some(
+                store::Error::Unavailable(_)
+                | store::Error::Corrupt { .. }
+                | store::Error::Invalid(_),
+            ) => return,
+        };
+        let mut known = self.refusal.lock().expect("no panic holds it");
+        if *known != refusal {
+            *known = refusal;
+        }
+    }
+
+    /// Why the log refuses appends, by the latest one; `None`: it takes them.
+    pub(super) fn log_refusal(&self) -> Option<String> {
+        self.refusal.lock().expect("no panic holds it").clone()
     }
 
     /// Another server has taken over: nothing that this one decides can become durable any more.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{Event, Flow, Specification};
 use taskledger_domain::schedule::LEASED_RESULTS_MAX;
 use taskledger_domain::task::Status;
-use taskledger_domain::task::wiring::{self, Use, Wiring};
+use taskledger_domain::task::wiring::{self, AttemptIds, Use, Wiring};
 use taskledger_domain::{FlowId, Payload, Recorded, TaskId, Version};
 
 /// Values of one answer whose origin is told; attempts beyond it are told without.
@@ -290,6 +290,7 @@ async fn lineages_of(
     };
     let versions: Vec<Version> = completed.keys().copied().collect();
     let read = within_bytes(reader, &versions, learn).await?;
+    let attempts = attempts_of(reader, wired).await?;
     // Whoever needs a result that was not read is told nothing rather than a part.
     let unread = versions[read..].iter().map(|version| completed[version]);
     let unread = unread.flat_map(|task| by_source.get(&task).into_iter().flatten());
@@ -298,7 +299,8 @@ async fn lineages_of(
     let lineages = lineages.filter(|(k, _)| !unknown.contains(k));
     let mut bytes_left = INPUT_BYTES_MAX;
     let lineages = lineages.map(|(_, (it, found))| {
-        let input = input_of(it, sources, &results);
+        let attempt = attempts.get(&it.start).copied();
+        let input = attempt.and_then(|attempt| input_of(it, attempt, sources, &results));
         let input = input.filter(|input| {
             let left = bytes_left.checked_sub(input.as_str().len());
             bytes_left = left.unwrap_or(bytes_left);
@@ -310,9 +312,33 @@ async fn lineages_of(
     Ok(lineages.collect())
 }
 
+/// The attempts of which all that they worked on is to be told.
+async fn attempts_of(
+    reader: StreamReader<'_>,
+    wired: &[Wired],
+) -> Result<HashMap<Start, AttemptIds>, Error> {
+    let whole = wired.iter().filter(|it| it.whole.is_some());
+    let mut versions: Vec<Version> = whole.map(|it| it.start.1).collect();
+    versions.sort_unstable();
+    let mut attempts = HashMap::new();
+    let learn = |recorded: &Recorded| {
+        if let Event::TaskStarted(e) = &*recorded.event {
+            let attempt = AttemptIds {
+                task: e.task_id,
+                run: e.run_id,
+                attempt: e.attempt,
+            };
+            attempts.insert((e.task_id, recorded.version), attempt);
+        }
+    };
+    within_bytes(reader, &versions, learn).await?;
+    Ok(attempts)
+}
+
 /// All that an attempt worked on, if what it found is still what is there.
 fn input_of(
     wired: &Wired,
+    attempt: AttemptIds,
     sources: &Sources,
     results: &HashMap<TaskId, Map<String, Value>>,
 ) -> Option<Payload> {
@@ -321,7 +347,9 @@ fn input_of(
     if !named.all(|task| sources.are_as_at((task, wired.start))) {
         return None;
     }
-    wiring.inputs(literal, |task| results.get(&task)).ok()
+    wiring
+        .inputs(literal, attempt, |task| results.get(&task))
+        .ok()
 }
 
 /// Reads events until there are too many bytes; how many were read.

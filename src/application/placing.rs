@@ -11,6 +11,9 @@ use taskledger_domain::flow::{Archived, Argument, CallTask, Event, Flow, ParentF
 use taskledger_domain::task::call::{Fresh, ResolvedTasks, TaskList};
 use taskledger_domain::{FlowId, Recorded, TaskId, Version};
 
+/// What a caller is told to wait while the read models catch up after the start, in milliseconds.
+const CATCHING_UP_RETRY_MS: u64 = 500;
+
 impl App {
     /// A new id; that of a new flow is one that this node decides about, if it can be.
     pub(super) fn fresh(&self, place: Fresh) -> TaskId {
@@ -38,6 +41,14 @@ impl App {
         task: TaskId,
         flow: FlowId,
     ) -> Error {
+        if let Some(position) = self.projections.catching_up_to() {
+            return Error::Busy {
+                reason: format!(
+                    "the read models have not caught up since the start; they follow the log to position {position}"
+                ),
+                retry_after_ms: CATCHING_UP_RETRY_MS,
+            };
+        }
         if context.caller.reach() != Reach::All {
             return Refusal::not_found(argument, task).into();
         }
@@ -63,6 +74,11 @@ impl App {
         let reach = context.caller.reach();
         if reach == Reach::All {
             return Ok(());
+        }
+        if self.projections.catching_up_to().is_some() {
+            // The rows may lack the flow.
+            let foreign = || Refusal::not_found(argument, task);
+            return self.is_owned(context, flow, foreign).await;
         }
         let owner = self.queries.owner_of(flow).await.map_err(failed)?;
         if reach.covers(owner.flatten().as_deref()) {

@@ -271,6 +271,7 @@ impl App {
                     reason,
                     progress,
                     lease: Some(lease),
+                    retry_after_ms: 0,
                 },
                 Some(breach) => Command::FailBreached {
                     task,

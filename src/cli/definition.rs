@@ -424,7 +424,7 @@ mod tests {
             "secrets set NAME -zhunter2-secret",
             "--url http://127.0.0.1:1 secrets set NAME hunter2-secret",
             "webhooks list hunter2-secret",
-            "tokens list hunter2-secret",
+            "tokens list NAME hunter2-secret",
         ] {
             let words = std::iter::once("taskledger").chain(line.split(' '));
             let error = Cli::try_from_words(words).unwrap_err();

@@ -15,6 +15,7 @@ use crate::store::transfer::{Source, Target};
 use crate::store::verify::Report;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taskledger_auth::store::{AUTH_FILE, AuditProof};
 use taskledger_auth::{AuditLog, AuthStore, Entry, Outcome};
 use taskledger_domain::Position;
 
@@ -82,13 +83,31 @@ pub(super) async fn target(
     })
 }
 
-/// Writes a row into the audit log beside the log.
-async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
+/// The store of tokens and of the audit log.
+async fn auth_store(config: &StorageConfig) -> Result<AuthStore, CliError> {
     let store = match storage(config)? {
         Storage::Folder(folder) => AuthStore::of_folder(&folder).await,
         Storage::Database(database) => AuthStore::of_database(&database.log(clock())).await,
     };
-    let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
+    store.map_err(|e| CliError::failed(&e))
+}
+
+/// Follows the hash chain of the audit log; `None`: there is no audit log yet.
+pub(super) async fn prove_audit(config: &StorageConfig) -> Result<Option<AuditProof>, CliError> {
+    if let Storage::Folder(folder) = storage(config)?
+        && !folder.join(AUTH_FILE).exists()
+    {
+        return Ok(None);
+    }
+    let store = auth_store(config).await?;
+    let proof = store.prove_audit().await;
+    store.close().await;
+    proof.map(Some).map_err(|e| CliError::failed(&e))
+}
+
+/// Writes a row into the audit log.
+async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
+    let store = Arc::new(auth_store(config).await?);
     let written = AuditLog::new(store.clone(), clock()).record(entry).await;
     store.close().await;
     written.map_err(|e| CliError::failed(&e))

@@ -162,6 +162,7 @@ impl Dispatcher {
                 AttemptOutcome::Failed {
                     reason: FailureReason::Executor,
                     error,
+                    retry_after: None,
                 },
                 Progress::ZERO,
             )
@@ -187,8 +188,14 @@ impl Dispatcher {
         started: &Started,
         Alive { cancel, over }: Alive,
     ) -> (AttemptOutcome, Progress) {
-        let failed =
-            |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
+        let failed = |reason, error: String| {
+            let outcome = AttemptOutcome::Failed {
+                reason,
+                error,
+                retry_after: None,
+            };
+            (outcome, Progress::ZERO)
+        };
         let material = loop {
             match self.source.material(started).await {
                 Ok(material) => break material,

@@ -43,6 +43,7 @@ use super::secrets::SecretTexts;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_auth::SecretName;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, RunId, TaskId, Timestamp, Violation};
@@ -160,6 +161,7 @@ impl Job {
 pub struct ExecutorError {
     text: String,
     follows: Follows,
+    not_before: Option<Duration>,
 }
 
 /// What follows a failure.
@@ -179,6 +181,7 @@ impl ExecutorError {
         Self {
             text: text.into(),
             follows: Follows::Attempt,
+            not_before: None,
         }
     }
 
@@ -186,6 +189,13 @@ impl ExecutorError {
     #[must_use]
     pub fn not_retryable(mut self) -> Self {
         self.follows = Follows::Nothing;
+        self
+    }
+
+    /// The same failure, after which the next attempt waits at least so long: the other side has asked for it.
+    #[must_use]
+    pub const fn retry_after(mut self, pause: Option<Duration>) -> Self {
+        self.not_before = pause;
         self
     }
 

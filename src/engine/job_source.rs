@@ -14,7 +14,7 @@ use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::spec::timeout_ms;
-use taskledger_domain::task::wiring::{InputFault, Wiring, split_source};
+use taskledger_domain::task::wiring::{AttemptIds, InputFault, Wiring, split_source};
 use taskledger_domain::{Payload, Recorded, TaskId, Version};
 use taskledger_projections::TaskRow;
 
@@ -72,7 +72,7 @@ pub enum MaterialError {
 
 impl Material {
     /// With the inputs that are wired to results.
-    fn wired(mut self) -> Result<Self, MaterialError> {
+    fn wired(mut self, launch: &Launch) -> Result<Self, MaterialError> {
         let wiring = Wiring::of(&self.specification);
         if wiring.is_empty() {
             return Ok(self);
@@ -83,7 +83,12 @@ impl Material {
             .filter_map(|dependency| Some((dependency.id, dependency.result.as_ref()?)))
             .collect();
         let result = |id: TaskId| results.get(&id).copied();
-        let inputs = wiring.inputs(&self.specification.inputs, result);
+        let attempt = AttemptIds {
+            task: launch.task,
+            run: launch.run_id,
+            attempt: launch.attempt,
+        };
+        let inputs = wiring.inputs(&self.specification.inputs, attempt, result);
         let inputs = inputs.map_err(|fault| self.unfit(fault))?;
         let literal = self.specification.inputs.clone();
         self.wired = Some(Wired { wiring, literal });
@@ -156,9 +161,9 @@ impl JobSource {
             if bytes.sum::<usize>() > DEPENDENCY_BYTES_MAX {
                 return Err(MaterialError::TooLarge);
             }
-            return from_rows(&rows, launch).wired();
+            return from_rows(&rows, launch).wired(launch);
         }
-        self.read_log(started).await?.wired()
+        self.read_log(started).await?.wired(launch)
     }
 
     /// The same where nobody can wait: of events that are not durable yet and of rows in memory, with
@@ -205,7 +210,7 @@ impl JobSource {
         };
         // What cannot be put together is said by the attempt when it is launched.
         let literal = material.specification.bytes();
-        let material = material.wired().ok()?;
+        let material = material.wired(launch).ok()?;
         let grown = material.specification.bytes().saturating_sub(literal);
         left = left.checked_sub(grown)?;
         Some((material, bytes_max - left))

@@ -19,6 +19,7 @@ mod socket;
 mod sockets;
 mod suspensions;
 mod timers;
+mod values;
 
 use serde_json::{Value, json};
 use taskledger_testkit::server::Api;

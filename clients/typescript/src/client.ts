@@ -2,6 +2,7 @@
 
 import { Backoff, sleep } from "./backoff.js";
 import { BusyError, ConnectionError, InternalError, RpcError } from "./errors.js";
+import { stringify } from "./json.js";
 import { SchedulesClient } from "./schedules.js";
 import { events, follow, type StreamOptions } from "./streams.js";
 import { isUnsent, Transport, type TransportOptions } from "./transport.js";
@@ -309,7 +310,7 @@ export class Client {
   #body(method: string, params: object, key?: string): string {
     const metadata = key === undefined ? {} : { metadata: { idempotency_key: key } };
     const request = { jsonrpc: "2.0", id: ++this.#id, method, params, ...metadata };
-    const body = JSON.stringify(request);
+    const body = stringify(request) ?? "";
     // What is no time is written as `null`, which means something else.
     if (body.includes("null")) JSON.stringify(request, refuseInvalidDate);
     return body;
@@ -318,6 +319,7 @@ export class Client {
 
 /** @throws RangeError when a member is a `Date` without a time. */
 function refuseInvalidDate(this: Record<string, unknown>, member: string, value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
   if (value === null && this[member] instanceof Date) throw new RangeError(`${member}: the date is invalid, expected one with a time`);
   return value;
 }

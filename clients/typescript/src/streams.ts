@@ -2,6 +2,7 @@
 
 import { Backoff, sleep } from "./backoff.js";
 import { BusyError, ConnectionError, RpcError, toError } from "./errors.js";
+import { parse } from "./json.js";
 import { messages, type Message } from "./sse.js";
 import { readAnswers, type Answer, type RequestOptions, type Transport } from "./transport.js";
 import type { EventsQuery, Notice, Run, Started, Task, TaskEvent } from "./types.js";
@@ -79,7 +80,7 @@ async function* broken(stream: AsyncGenerator<Message, void, undefined>): AsyncG
 
 function toEvent(message: Message, id: string): TaskEvent | undefined {
   if (message.data === undefined || message.event === undefined) return undefined;
-  return { type: message.event, id, data: JSON.parse(message.data) } as TaskEvent;
+  return { type: message.event, id, data: parse(message.data) } as TaskEvent;
 }
 
 function isStream(response: Response): boolean {
@@ -180,7 +181,7 @@ async function* conversation(
     const event = toEvent(message, message.id ?? "");
     if (event) yield { event };
     else if (message.data !== undefined) {
-      const answer = JSON.parse(message.data) as Answer;
+      const answer = parse(message.data) as Answer;
       if (answer.error) throw toError(answer.error, method);
       yield { result: answer.result };
     }

@@ -1,6 +1,7 @@
 /** HTTP between client and server: requests with credentials, and what their answers mean. */
 
 import { ConnectionError, toError, type ErrorObject } from "./errors.js";
+import { parse } from "./json.js";
 
 /** A bearer token, or where it comes from; the function is called for every request, so that it may renew the token. */
 export type Token = string | (() => string | Promise<string>);
@@ -145,7 +146,7 @@ export function parseAnswers(text: string, what: string, status: number): Answer
   let parsed: unknown;
   if (text === "" && status >= 300) throw notOurs(what, status);
   try {
-    parsed = text === "" ? [] : JSON.parse(text);
+    parsed = text === "" ? [] : parse(text);
   } catch (cause) {
     throw notOurs(what, status, cause);
   }

@@ -99,13 +99,14 @@ impl Agent {
             within: ANSWER_WITHIN,
         };
         let response = sent(&*http, request).await?;
-        let status = response.status;
+        let (status, headers) = (response.status, response.headers);
         let body = whole(response.body, "the card", CARD_BYTES_MAX, &card_url).await?;
         if status == StatusCode::NOT_FOUND {
             let text = format!("there is no card at {}: {status}", shown(&card_url));
             return Err(Error::Unusable(text));
         }
-        let value = binding::result(Binding::Rest, status, &body)?;
+        let value = binding::result(Binding::Rest, status, &body);
+        let value = value.map_err(|error| error.with_headers(&headers))?;
         let origin = (!options.headers.is_empty()).then_some(&parsed);
         Self::made(http, read_card(value)?, options, origin)
     }
@@ -322,9 +323,10 @@ impl Agent {
         let request = binding::request(self, asked)?;
         let url = request.url.clone();
         let response = sent(&*self.http, request).await?;
-        let status = response.status;
+        let (status, headers) = (response.status, response.headers);
         let body = whole(response.body, "the answer", ANSWER_BYTES_MAX, &url).await?;
-        binding::result(self.binding, status, &body)
+        let result = binding::result(self.binding, status, &body);
+        result.map_err(|error| error.with_headers(&headers))
     }
 
     async fn open(
@@ -342,6 +344,7 @@ impl Agent {
                 message: "its card has no streaming".to_owned(),
                 faults: Default::default(),
                 task_id: None,
+                retry_after: None,
             })));
         }
         let asked = OperationCall {
@@ -354,7 +357,8 @@ impl Agent {
         let request = binding::request(self, asked)?;
         let url = request.url.clone();
         let response = sent(&*self.http, request).await?;
-        let kind = response.headers.get(CONTENT_TYPE);
+        let headers = response.headers;
+        let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if response.status.is_success() && essence.eq_ignore_ascii_case("text/event-stream") {
@@ -363,7 +367,8 @@ impl Agent {
         let status = response.status;
         let body = whole(response.body, "the answer", ANSWER_BYTES_MAX, &url).await?;
         // A failure before the first event is an ordinary answer.
-        binding::result(self.binding, status, &body)?;
+        let result = binding::result(self.binding, status, &body);
+        result.map_err(|error| error.with_headers(&headers))?;
         let text = format!(
             "the agent answers `{}`, not a stream of events",
             shown(kind)

@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use taskledger_a2a::Operation;
 use taskledger_a2a::headers::{EXTENSIONS, SERVED, VERSION};
+use taskledger_domain::json::{self, Unread};
 use url::form_urlencoded;
 
 /// The id of each call over JSON-RPC: each has an answer of its own.
@@ -207,9 +208,13 @@ pub(crate) fn result(binding: Binding, status: StatusCode, body: &[u8]) -> Resul
             format!("the agent answers {status}; it points elsewhere, which is not followed");
         return Err(Error::Invalid(text));
     }
-    let members = match serde_json::from_slice(body) {
+    let members = match json::read(body) {
         Ok(Value::Object(members)) => Some(members),
-        Ok(_) | Err(_) => None,
+        Err(Unread::Large(large)) => {
+            let text = format!("the answer of the agent cannot be kept: {large}");
+            return Err(Error::Invalid(text));
+        }
+        Ok(_) | Err(Unread::Json(_)) => None,
     };
     let Some(mut members) = members else {
         return Err(match status.is_success() {

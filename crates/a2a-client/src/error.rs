@@ -1,12 +1,15 @@
 //! The errors of a call, those that the agent reports included.
 
 use crate::http::Unanswered;
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use std::fmt;
+use std::time::Duration;
 use taskledger_a2a::error::DOMAIN;
 use taskledger_a2a::read::FAULTS_MAX;
 use taskledger_a2a::{ErrorKind, Fault, Faults};
+use taskledger_clock::retry_after_now;
 
 /// Characters of a text of an agent that an error repeats.
 const SAID_CHARS_MAX: usize = 1000;
@@ -90,6 +93,28 @@ impl Error {
         }
     }
 
+    /// The pause before the next try that the agent has asked for.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Agent(error) => error.retry_after,
+            Self::GivenUp { last, .. } => last.retry_after(),
+            Self::Unanswered { .. }
+            | Self::TooLarge { .. }
+            | Self::Invalid(_)
+            | Self::Unusable(_) => None,
+        }
+    }
+
+    /// The same error of an answer with these headers.
+    pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
+        if let Self::Agent(error) = &mut self {
+            let asked = headers.get(RETRY_AFTER);
+            error.retry_after = asked.and_then(|it| retry_after_now(it.to_str().ok()?));
+        }
+        self
+    }
+
     /// Whether the agent cannot have done anything.
     #[must_use]
     pub fn is_undone(&self) -> bool {
@@ -122,6 +147,8 @@ pub struct AgentError {
     pub faults: Faults,
     /// The task that was begun all the same.
     pub task_id: Option<String>,
+    /// The pause that the agent asks for (`Retry-After`).
+    pub retry_after: Option<Duration>,
 }
 
 impl fmt::Display for AgentError {
@@ -189,6 +216,7 @@ impl AgentError {
             message: text(error, "message").unwrap_or_default(),
             faults,
             task_id: metadata.and_then(|it| text(it, "taskId")),
+            retry_after: None,
         }
     }
 
@@ -206,6 +234,7 @@ impl AgentError {
             message: cut(String::from_utf8_lossy(said).trim()),
             faults: Faults::default(),
             task_id: None,
+            retry_after: None,
         }
     }
 }

@@ -18,6 +18,8 @@ use tokio::time::sleep;
 const FAILURES_MAX: u32 = 20;
 /// The first pause after a failure, and the longest.
 const FAILURE_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
+/// The longest pause that an agent may ask for.
+const ASKED_PAUSE_MAX: Duration = Duration::from_secs(3600);
 /// The first pause before a task is read again, and the longest.
 const POLL_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
@@ -380,7 +382,9 @@ impl Pace {
                 last: Box::new(error),
             });
         }
-        let pause = grown(FAILURE_PAUSE, self.failures);
+        let own = grown(FAILURE_PAUSE, self.failures);
+        let asked = error.retry_after().unwrap_or_default();
+        let pause = own.max(asked.min(ASKED_PAUSE_MAX));
         self.failures += 1;
         let retry = Retry {
             error: &error,

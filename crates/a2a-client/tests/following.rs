@@ -19,6 +19,8 @@ enum Next {
     /// Events with ids, and whether the stream breaks off behind them.
     Stream(Vec<(&'static str, Value)>, bool),
     Fails(Unanswered),
+    /// A status with `Retry-After`.
+    Busy(u16, &'static str),
 }
 
 #[derive(Default)]
@@ -41,7 +43,12 @@ impl Http for Script {
     async fn send(&self, request: Request) -> Result<Response, Unanswered> {
         self.seen.lock().expect("no panic").push(request);
         let next = self.next.lock().expect("no panic").pop_front();
+        let mut headers = HeaderMap::new();
         let (status, kind, pieces) = match next.expect("a call that the script knows") {
+            Next::Busy(status, pause) => {
+                headers.insert("retry-after", HeaderValue::from_static(pause));
+                (status, "text/plain", Vec::new())
+            }
             Next::Fails(reason) => return Err(reason),
             Next::Json(status, value) => {
                 let pieces = vec![Ok(value.to_string().into())];
@@ -57,7 +64,6 @@ impl Http for Script {
                 (200, "text/event-stream", pieces)
             }
         };
-        let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(kind));
         Ok(Response {
             status: StatusCode::from_u16(status).expect("a status"),
@@ -274,6 +280,26 @@ async fn an_agent_that_stays_away_is_given_up() {
         "{}",
         retries[19]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_the_agent_asks_for_is_kept() {
+    let next = [
+        Next::Busy(429, "90"),
+        Next::Busy(503, "7200"),
+        Next::Busy(503, "soon"),
+        Next::Json(200, task("COMPLETED")),
+    ];
+    let script = script(next);
+    let agent = agent(&script, true, None);
+    let mut counting = Counting::default();
+    let turn = agent.follow("t", None, &mut counting).await;
+    assert!(matches!(turn, Ok(Turn::Task(_))), "{turn:?}");
+    let pauses = ["in 90 s", "in 3600 s", "in 1 s"];
+    for (retry, pause) in counting.1.iter().zip(pauses) {
+        assert!(retry.ends_with(pause), "{retry}");
+    }
+    assert_eq!(counting.1.len(), pauses.len());
 }
 
 fn artifact(id: &str, text: &str) -> Value {

@@ -8,6 +8,7 @@
 //! it is never thrown away.
 
 mod audit;
+mod audit_chain;
 mod connect;
 mod denied;
 mod own_keys;
@@ -15,6 +16,7 @@ pub(crate) mod secrets;
 mod tokens;
 
 pub use audit::{AuditFilter, AuditRow};
+pub use audit_chain::AuditProof;
 pub use connect::{AUTH_FILE, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};

@@ -26,6 +26,7 @@ use taskledger_a2a_client::{
     Agent, AgentOptions, Binding, Error, Retry, Turn, Watcher, question_id,
 };
 use taskledger_clock::{Clock as _, SystemClock};
+use taskledger_domain::json;
 
 /// Call agents over Agent2Agent (A2A) 1.0
 #[derive(Debug, clap::Args)]
@@ -350,7 +351,7 @@ fn data(given: &str) -> Result<Value, CliError> {
             .map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))?,
         None => given.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|error| {
+    json::read(text.as_bytes()).map_err(|error| {
         CliError::Usage(format!(
             "--data: not valid JSON: {error}; expected JSON, @FILE or @-"
         ))

@@ -4,6 +4,7 @@ use super::CliError;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{self, Read};
+use taskledger_domain::json::{self, Unread};
 use taskledger_domain::limits::REQUEST_BODY_BYTES_MAX;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -19,7 +20,8 @@ pub fn read_workflow(file: &str) -> Result<Params, CliError> {
 /// The JSON object in `file`; `-` is standard input.
 pub(super) fn read_object(file: &str) -> Result<Params, CliError> {
     read(file, |text| {
-        serde_json::from_str(text.trim_end()).map_err(|error| format!("not a JSON object: {error}"))
+        json::read(text.trim_end().as_bytes())
+            .map_err(|error| format!("not a JSON object: {error}"))
     })
 }
 
@@ -90,10 +92,14 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
 fn json_or_yaml(text: &str) -> Result<Value, String> {
     // What ends too early ends in its last line, not in the empty one behind it.
     let text = text.trim_end();
-    let no_json = |error: serde_json::Error| format!("not valid JSON: {error}");
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
-        let json = serde_json::from_str(text).map_err(no_json);
-        return json.or_else(|error| taskledger_workflows::value(text).map_err(|_| error));
+        return match json::read(text.as_bytes()) {
+            Ok(value) => Ok(value),
+            Err(Unread::Large(large)) => Err(large.to_string()),
+            Err(Unread::Json(error)) => {
+                taskledger_workflows::value(text).map_err(|_| format!("not valid JSON: {error}"))
+            }
+        };
     }
     taskledger_workflows::value(text).map_err(|faults| {
         let Some(fault) = faults.into_iter().next() else {

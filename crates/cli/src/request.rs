@@ -5,6 +5,7 @@ use crate::output::{Output, member};
 use crate::{Api, CliError, Remote};
 use serde_json::{Map, Value};
 use std::io;
+use taskledger_domain::json;
 
 /// A call, and how its result is shown to people.
 pub struct Request {
@@ -143,7 +144,7 @@ fn of_kind(text: &str, alone: &[&str]) -> Result<String, String> {
 pub(crate) struct Object(pub(crate) Map<String, Value>);
 
 pub(crate) fn json_object(text: &str) -> Result<Object, String> {
-    serde_json::from_str(text)
+    json::read(text.as_bytes())
         .map(Object)
         .map_err(|error| format!("expected a JSON object: {error}"))
 }

@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_domain::json::{self, Unread};
 
 /// Answer the question of a suspended task, or list questions
 #[derive(Debug, clap::Args)]
@@ -63,8 +64,12 @@ pub async fn respond(args: Args, out: &mut Output) -> Result<ExitCode, CliError>
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let value = match serde_json::from_str(answer) {
+    let value = match json::read(answer.as_bytes()) {
         Ok(value) if !args.text => value,
+        Err(error @ Unread::Large(_)) if !args.text => {
+            let reason = format!("the answer: {error}; --text sends it as a text");
+            return Err(CliError::Usage(reason));
+        }
         Ok(_) | Err(_) => Value::from(answer.as_str()),
     };
     let suspension_id = match &args.suspension {

@@ -13,6 +13,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use shown::{listed, owner, run, shown};
 use std::process::ExitCode;
+use taskledger_domain::json;
 use taskledger_zones::Zones;
 
 /// Start workflows and tasks at given times
@@ -240,7 +241,7 @@ impl What {
             Some(file) => {
                 let text = read_text(&file)
                     .map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))?;
-                let tasks: Value = serde_json::from_str(&text)
+                let tasks: Value = json::read(text.as_bytes())
                     .map_err(|error| CliError::Usage(format!("`{file}` is not JSON: {error}")))?;
                 // A file for `tasks.execute` has them in `tasks`.
                 Some(tasks.get("tasks").cloned().unwrap_or(tasks))

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_domain::json;
 use taskledger_workflows::{Fault, Report, read};
 
 /// Check workflow documents and run them
@@ -364,7 +365,7 @@ impl Trigger {
         let Some(text) = &self.trigger else {
             return Ok(None);
         };
-        let read = serde_json::from_str(text);
+        let read = json::read(text.as_bytes());
         read.map(Some)
             .map_err(|error| CliError::Usage(format!("--trigger: not a JSON object: {error}")))
     }

@@ -1,7 +1,9 @@
 //! The only place that reads the time or makes something random, so that tests can replace both.
 
+mod retry_after;
 mod steady;
 
+pub use retry_after::{retry_after, retry_after_now};
 pub use steady::{Machine, Reading, SteadyClock, ThisMachine};
 
 use std::sync::Arc;

@@ -4,7 +4,6 @@
 //! the store. Requests go out through [`Sender`], which is the guarded client, or a test.
 
 use super::delivery::{Attempt, Due, Leased};
-use super::schedule::retry_after;
 use super::signature::{UnusableKey, sign};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_clock::retry_after;
 use taskledger_domain::Timestamp;
 use taskledger_net::egress::{self, Class, Egress, Incoming, Outgoing, Target};
 use taskledger_sealing::Scrubber;

@@ -5,7 +5,7 @@
 //! nothing has to be remembered of it.
 
 use super::delivery::DeliveryId;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use taskledger_domain::Timestamp;
 
 /// Seconds before each attempt, unless the endpoint has its own: about 28 hours in all. Enough for an
@@ -58,20 +58,6 @@ const fn mix(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     n ^ (n >> 31)
-}
-
-/// The pause that a value of `Retry-After` asks for at `now`. What is neither seconds nor a date that is
-/// still to come says nothing.
-#[must_use]
-pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
-    let value = value.trim();
-    if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-        // More digits than a number holds are as long as a pause can be.
-        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
-    }
-    let now = UNIX_EPOCH + Duration::from_micros(u64::try_from(now.0).ok()?);
-    let at: SystemTime = httpdate::parse_http_date(value).ok()?;
-    at.duration_since(now).ok().filter(|d| !d.is_zero())
 }
 
 #[cfg(test)]
@@ -142,28 +128,5 @@ mod tests {
     fn a_receiver_shortens_no_pause() {
         assert_eq!(pause_ms(2, Some(0)), pause_ms(2, None));
         assert_eq!(pause_ms(2, Some(1)), pause_ms(2, None));
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date_to_come() {
-        let seconds = |s| Some(Duration::from_secs(s));
-        for (value, expected) in [
-            ("7", seconds(7)),
-            (" 120 ", seconds(120)),
-            ("1000000000", seconds(1_000_000_000)),
-            ("99999999999999999999999", seconds(u64::MAX)),
-            ("Thu, 01 Jan 2026 00:01:00 GMT", seconds(60)),
-            ("Thursday, 01-Jan-26 00:01:00 GMT", seconds(60)),
-            ("Wed, 31 Dec 2025 23:59:00 GMT", None),
-            ("Thu, 01 Jan 2026 00:00:00 GMT", None),
-            ("-5", None),
-            ("+5", None),
-            ("1e9", None),
-            ("1.5", None),
-            ("soon", None),
-            ("", None),
-        ] {
-            assert_eq!(retry_after(value, NOW), expected, "{value}");
-        }
     }
 }

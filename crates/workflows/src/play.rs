@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
-use taskledger_domain::TaskId;
 use taskledger_domain::contract::Outputs;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::task::call::parse_tasks;
-use taskledger_domain::task::wiring::{InputFault, Wiring, split_source};
+use taskledger_domain::task::wiring::{AttemptIds, InputFault, Wiring, split_source};
+use taskledger_domain::{RunId, TaskId};
 
 use crate::limits;
 use crate::skip::Plan;
@@ -184,8 +184,8 @@ impl<'w> Play<'w> {
         let declared = declared.and_then(Outputs::of);
         let mut attempts_left = phase.retry.as_ref().map_or(1, |retry| retry.max_attempts);
         let mut given = given.iter();
-        loop {
-            self.states[index] = self.claim(index, phase)?;
+        for attempt in 1.. {
+            self.states[index] = self.claim(index, phase, attempt)?;
             if !matches!(self.states[index], State::InProgress) {
                 return Ok(());
             }
@@ -224,18 +224,26 @@ impl<'w> Play<'w> {
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     /// One claim, and how the phase stands then.
-    fn claim(&mut self, index: usize, phase: &Phase) -> Result<State, Unplayable> {
-        let Some((_, specification)) = &self.tasks[index] else {
+    fn claim(&mut self, index: usize, phase: &Phase, attempt: u32) -> Result<State, Unplayable> {
+        let Some((task, specification)) = &self.tasks[index] else {
             return Ok(State::Skipped);
         };
         let result = |id: TaskId| match &self.states[*self.by_id.get(&id)?] {
             State::Completed(output) => Some(output),
             State::Pending(_) | State::InProgress | State::Failed | State::Skipped => None,
         };
-        let inputs = Wiring::of(specification).inputs(&specification.inputs, result);
+        // A run that is played has no id: that of its first phase stands for it.
+        let first = self.tasks.iter().flatten().next();
+        let attempt = AttemptIds {
+            task: *task,
+            run: RunId(first.map_or(task.0, |(first, _)| first.0)),
+            attempt,
+        };
+        let inputs = Wiring::of(specification).inputs(&specification.inputs, attempt, result);
         match inputs {
             Ok(inputs) => {
                 let input = inputs.to_map();

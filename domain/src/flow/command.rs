@@ -69,6 +69,9 @@ pub enum Command {
         progress: Progress,
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
+        /// Milliseconds that the next attempt waits at least, because a server that the attempt called asked for it;
+        /// at most `limits::RETRY_AFTER_MS_MAX` count.
+        retry_after_ms: u64,
     },
     /// An attempt ended, because a contract of the task was not kept.
     FailBreached {

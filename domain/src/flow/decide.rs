@@ -18,9 +18,9 @@ use super::command::{Capacity, Command, Done};
 use super::event::Event;
 use super::refusal::Rejection;
 use super::state::Flow;
-use crate::Timestamp;
 use crate::schedule;
 use crate::task::Status;
+use crate::{Timestamp, limits};
 pub(crate) use decision::Decision;
 use decision::find;
 
@@ -85,9 +85,12 @@ impl Flow {
                 reason,
                 progress,
                 lease,
+                retry_after_ms,
             } => {
                 let named = (*task, *attempt, *lease);
-                attempt::fail(self, named, (error, None), (*reason, *progress), now)
+                let earliest = now.plus_ms((*retry_after_ms).min(limits::RETRY_AFTER_MS_MAX));
+                let times = (now, earliest);
+                attempt::fail(self, named, (error, None), (*reason, *progress), times)
             }
             Command::FailBreached {
                 task,
@@ -99,7 +102,7 @@ impl Flow {
             } => {
                 let named = (*task, *attempt, *lease);
                 let said = (&*breach.failure(), Some(&**breach));
-                attempt::fail(self, named, said, (*reason, *progress), now)
+                attempt::fail(self, named, said, (*reason, *progress), (now, now))
             }
             Command::Report {
                 task,

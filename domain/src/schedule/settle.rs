@@ -194,7 +194,7 @@ impl Turn<'_> {
         while let Some(&(_, i)) = self.flow.time_outs.first().filter(|(at, _)| *at <= now) {
             let timeout_ms = self.flow.leases[&i].timeout_ms.unwrap_or_default();
             let task = self.flow.at(i);
-            let next = attempt::next_attempt(self.flow, task, now);
+            let next = attempt::next_attempt(self.flow, task, now, now);
             let again =
                 next.map(|at| attempt::requeued(self.flow, task, RequeueReason::Retry, Some(at)));
             let (task_id, attempt, progress) = (task.id, task.attempt, task.progress);

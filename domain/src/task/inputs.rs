@@ -13,6 +13,7 @@
 mod embed;
 mod fuel;
 mod meta;
+mod pattern;
 mod pattern_price;
 mod report;
 mod rewrite;
@@ -170,7 +171,8 @@ fn faults(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
         Some(names) => names.map(String::as_str).find(|name| !usable(name)),
         None => instance.as_str(),
     };
-    report::of_build(schema, text, error)
+    let text = text.map(pattern::as_written);
+    report::of_build(schema, text.as_deref(), error)
 }
 
 impl CompiledSchema {

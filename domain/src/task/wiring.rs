@@ -4,8 +4,10 @@
 //! `<dependency>#<pointer>` points into the result as a whole. In place of the text stands
 //! `{from, type?, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id,
 //! so that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
-//! With `schemas.templates`, texts of literal inputs hold references too (`templates.rs`).
+//! With `schemas.templates`, texts of literal inputs hold references too (`templates.rs`), also to the attempt itself
+//! (`attempt.rs`).
 
+mod attempt;
 mod filling;
 mod form;
 mod place;
@@ -16,6 +18,7 @@ mod templates;
 mod tests;
 mod uses;
 
+pub use attempt::AttemptIds;
 use filling::Filling;
 pub use form::form_faults;
 use place::{Found, Place, readings};
@@ -225,6 +228,7 @@ impl Wiring {
     pub fn inputs<'r>(
         &self,
         literal: &Payload,
+        attempt: AttemptIds,
         result: impl Fn(TaskId) -> Option<&'r Map<String, Value>>,
     ) -> Result<Payload, InputFault> {
         let (mut missing, mut unlike) = (Vec::new(), Vec::new());
@@ -232,7 +236,8 @@ impl Wiring {
         // Nothing is copied before it is known to fit: many inputs may name one large value.
         let mut bytes = literal.as_str().len();
         let templates = self.templates.as_ref();
-        let texts = templates.map(|it| it.values(&result, &mut missing));
+        let of_attempt = attempt.values();
+        let texts = templates.map(|it| it.values(&of_attempt, &result, &mut missing));
         let mut steps_left = limits::INPUT_CHECK_STEPS_MAX;
         for wire in &self.wires {
             let source = wire.from.as_ref();

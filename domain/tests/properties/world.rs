@@ -234,6 +234,7 @@ impl World {
                     reason,
                     progress: Progress::ZERO,
                     lease: self.lease(task),
+                    retry_after_ms: 0,
                 }
             }
             Step::Report(t, stale, p) => {

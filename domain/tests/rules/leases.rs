@@ -151,6 +151,7 @@ fn only_what_is_ready_can_be_claimed() {
         reason: FailureReason::Executor,
         progress: Progress::ZERO,
         lease: Some(lease("l")),
+        retry_after_ms: 0,
     });
     let s = s.accepted().then(&[("a", Pending)]);
     let s = claims(s, "a", "m").rejects(Kind::InvalidTransition);
@@ -262,6 +263,7 @@ fn a_lease_that_ends_uses_up_an_interruption_and_no_retry() {
         reason: FailureReason::Executor,
         progress: Progress::ZERO,
         lease: Some(lease("l")),
+        retry_after_ms: 0,
     });
     let s = s.accepted().then(&[("a", Pending)]).after_ms(100);
     let s = expires(claimed(s, "a", "l"), "a", "l")
@@ -495,6 +497,7 @@ fn a_failure_that_is_not_to_be_repeated_uses_no_retry() {
         reason: FailureReason::NotRetryable,
         progress: Progress::ZERO,
         lease: Some(lease("l")),
+        retry_after_ms: 0,
     });
     let _ = s.accepted().then(&[("a", Failed)]).runs(false);
 }

@@ -11,6 +11,7 @@ fn remarks() -> Remarks {
     Remarks {
         data: payload(r#"{"pages":3}"#),
         execution: payload(r#"{"seconds":1.5}"#),
+        completed_at: Some("2026-01-01T00:00:00.000000001Z".into()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Failures with attempts left, and `tasks.retry`. spec: semantics / State machine, Retry; Methods
 
 use crate::support::{cancel, delete, fail};
-use taskledger_domain::flow::{Event, FailureReason, Kind, RequeueReason};
+use taskledger_domain::Timestamp;
+use taskledger_domain::flow::{Command, Event, FailureReason, Kind, RequeueReason};
+use taskledger_domain::limits::RETRY_AFTER_MS_MAX;
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::RetryPolicy;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
@@ -33,6 +35,43 @@ fn a_failure_with_retries_left_appends_failed_and_pending_together() {
     assert_eq!(requeued.reason, RequeueReason::Retry);
     assert_eq!(requeued.next_attempt_at, Some(START.plus_ms(500)));
     let _ = s.then(&[("a", Pending)]).runs(true);
+}
+
+/// A failure after which the called server asks for a pause.
+fn asked_to_wait(retry_after_ms: u64) -> Command {
+    let mut failure = fail("a", 1, FailureReason::Executor);
+    if let Command::Fail {
+        retry_after_ms: asked,
+        ..
+    } = &mut failure
+    {
+        *asked = retry_after_ms;
+    }
+    failure
+}
+
+fn next_attempt_at(s: &Scenario) -> Option<Timestamp> {
+    let (events, _) = s.last.as_ref().ok()?;
+    events.iter().find_map(|event| match event {
+        Event::TaskRequeued(e) => e.next_attempt_at,
+        _ => None,
+    })
+}
+
+#[test]
+fn a_pause_that_a_called_server_asks_for_is_kept_within_the_budget_of_time() {
+    let at = |asked_ms| next_attempt_at(&one(2, 500).when(asked_to_wait(asked_ms)));
+    assert_eq!(at(3_000), Some(START.plus_ms(3_000)));
+    assert_eq!(at(100), Some(START.plus_ms(500)), "it shortens no pause");
+    assert_eq!(at(u64::MAX), Some(START.plus_ms(RETRY_AFTER_MS_MAX)));
+
+    let short = with_policy(task("a").attempts(2, 500), |policy| {
+        policy.max_elapsed_ms = Some(2_000);
+    });
+    let begun = given(vec![short]).when(execute("a")).accepted();
+    let s = begun.when(asked_to_wait(3_000)).then(&[("a", Failed)]);
+    assert_eq!(next_attempt_at(&s), None);
+    let _ = s.runs(false);
 }
 
 #[test]

@@ -351,6 +351,7 @@ fn rejected(s: Scenario, name: &str) -> Scenario {
         reason: FailureReason::Rejected,
         progress: Progress::ZERO,
         lease: None,
+        retry_after_ms: 0,
     };
     s.when(fail).accepted()
 }

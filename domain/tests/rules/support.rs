@@ -64,6 +64,7 @@ pub(crate) fn fail(name: &str, attempt: u32, reason: FailureReason) -> Command {
         reason,
         progress: Progress::ZERO,
         lease: None,
+        retry_after_ms: 0,
     }
 }
 

@@ -150,6 +150,7 @@ fn a_wait_uses_up_no_retry() {
         reason: FailureReason::Executor,
         progress: Default::default(),
         lease: Some(LeaseId(id("l5").0)),
+        retry_after_ms: 0,
     };
     let _ = s.when(fail).accepted().then(&[("a", Pending)]);
 }

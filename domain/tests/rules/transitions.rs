@@ -49,6 +49,7 @@ fn in_progress_becomes_failed_with_an_error_and_its_progress_kept() {
             reason: FailureReason::Executor,
             progress: Progress::from(0.4),
             lease: None,
+            retry_after_ms: 0,
         })
         .accepted()
         .then(&[("a", Failed)]);
@@ -70,6 +71,7 @@ fn an_error_is_never_empty_and_never_longer_than_16_kib() {
             reason: FailureReason::Executor,
             progress: Progress::ZERO,
             lease: None,
+            retry_after_ms: 0,
         });
         error_of(&s.accepted(), "a")
     };

@@ -10,8 +10,8 @@ use crate::application::task_names::TaskNames;
 use futures_util::{StreamExt, stream};
 use std::collections::{HashMap, HashSet};
 use taskledger_domain::contract::{Breach, Broken};
-use taskledger_domain::flow::{Dependency, Specification};
-use taskledger_domain::task::wiring::{InputFault, Wiring};
+use taskledger_domain::flow::Specification;
+use taskledger_domain::task::wiring::{AttemptIds, InputFault, Wiring};
 use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::TaskRow;
 
@@ -33,10 +33,7 @@ impl App {
         row: &TaskRow,
     ) -> Result<Result<Payload, Unfit>, Error> {
         let specification = specification_of(row);
-        let specification = match self
-            .wired(context, specification, &row.dependencies)
-            .await?
-        {
+        let specification = match self.wired(context, specification, row).await? {
             Ok(specification) => specification,
             Err(InputFault::Unresolvable(unresolvable_refs)) => {
                 let found = Broken::Inputs {
@@ -98,14 +95,14 @@ impl App {
         &self,
         context: &Context,
         specification: Specification,
-        dependencies: &[Dependency],
+        row: &TaskRow,
     ) -> Result<Result<Specification, InputFault>, Error> {
         let wiring = Wiring::of(&specification);
         if wiring.is_empty() {
             return Ok(Ok(specification));
         }
         // Nothing but dependencies, whatever a reference says: they are of the same flow.
-        let of_flow: HashSet<TaskId> = dependencies.iter().map(|d| d.id).collect();
+        let of_flow: HashSet<TaskId> = row.dependencies.iter().map(|d| d.id).collect();
         let (mut results, mut bytes) = (HashMap::new(), 0);
         let sources = wiring.sources().filter(|task| of_flow.contains(task));
         let sources: HashSet<TaskId> = sources.collect();
@@ -129,7 +126,16 @@ impl App {
             }
             results.insert(task, result.to_map());
         }
-        let inputs = wiring.inputs(&specification.inputs, |task| results.get(&task));
+        let Some(run) = row.run_id else {
+            return Ok(Err(InputFault::Unfit("no run has the task".to_owned())));
+        };
+        let attempt = AttemptIds {
+            task: row.id,
+            run,
+            attempt: row.attempt,
+        };
+        let result = |task| results.get(&task);
+        let inputs = wiring.inputs(&specification.inputs, attempt, result);
         Ok(inputs.map(|inputs| specification.with_inputs(inputs)))
     }
 }

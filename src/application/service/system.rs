@@ -27,6 +27,16 @@ impl Service {
         let app = &self.app;
         let mut checks = app.checks().await;
         let sees_all = context.caller.reach().owner().is_none();
+        if let Some(reason) = app.flows.log_refusal()
+            && let Some(log) = checks.iter_mut().find(|it| it.name == "log" && it.ok)
+        {
+            // What is stored can be read, so this does not keep the server from being ready.
+            log.ok = false;
+            log.detail = format!(
+                "{}, but the latest append was refused: {reason}",
+                log.detail
+            );
+        }
         checks.extend(app.damage(sees_all));
         let (resident_flows, idle_bytes) = app.flows.resident();
         let head = *app.store.watch().borrow();

@@ -22,7 +22,7 @@ const MEMBER: &str = "$secret";
 
 impl Service {
     /// As [`Service::call`], with warnings about the run that has begun, if one has. Cost: also that of
-    /// [`Service::warnings_of_run`], unless the request has new tasks that name no secret.
+    /// the warnings themselves, unless the request has new tasks that name no secret.
     ///
     /// # Errors
     /// As for [`Service::call`].

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use taskledger_auth::store::AuditProof;
 use taskledger_cli::output::{Output, counted};
 
 /// Check every row of the log, or of an exported file; names the damaged and the changed ones
@@ -23,7 +24,8 @@ Examples:
 Each event has a hash that includes the hash of the event before it. Keep the head that is printed in a
 place outside the server: later, --head proves that no event up to it was changed or removed. FILE is an
 export or an archive; the last event of each archived flow names the SHA-256 of its archive.
-Exit code 1: a row is damaged or changed.")]
+The audit log has such a chain too, which is followed up to now.
+Exit code 1: a row is damaged, changed or missing.")]
 pub(super) struct Args {
     /// Check this export or archive instead of the log; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -41,8 +43,11 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         return verify_file(file, args.head, out);
     }
     let report = storage::verify(&args.storage, args.head).await?;
+    let audit = storage::prove_audit(&args.storage).await?;
+    let audit_fault = audit.as_ref().and_then(|audit| audit.fault.as_ref());
+    let is_sound = report.is_sound() && audit_fault.is_none();
     if out.is_json() {
-        out.value(&serde_json::json!({"sound": report.is_sound(), "report": report}))?;
+        out.value(&serde_json::json!({"sound": is_sound, "report": report, "audit": audit}))?;
     } else {
         out.lines(report.faults.iter().map(ToString::to_string))?;
         if report.more_faults > 0 {
@@ -69,12 +74,20 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
             (false, _) => State::Damaged,
         };
         out.lines(chain_lines(report.chain, args.head, state))?;
+        out.lines(audit.as_ref().map(audit_line))?;
     }
-    Ok(if report.is_sound() {
+    Ok(if is_sound {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn audit_line(audit: &AuditProof) -> String {
+    match &audit.fault {
+        None => format!("audit log: sound, {}", counted(audit.rows, "row", "rows")),
+        Some(fault) => format!("audit log: CHANGED: {fault}"),
+    }
 }
 
 /// What the walk through a log has found of its rows.

@@ -3,6 +3,7 @@
 use crate::application::ports::Started;
 use crate::clock::Clock;
 use crate::engine::executor::AttemptOutcome;
+use std::time::Duration;
 use taskledger_domain::SuspensionId;
 use taskledger_domain::flow::{Command, Suspend};
 use taskledger_domain::task::Progress;
@@ -22,13 +23,18 @@ pub(super) fn end_of(
             result,
             lease: None,
         }),
-        AttemptOutcome::Failed { reason, error } => Some(Command::Fail {
+        AttemptOutcome::Failed {
+            reason,
+            error,
+            retry_after,
+        } => Some(Command::Fail {
             task,
             attempt,
             error,
             reason,
             progress,
             lease: None,
+            retry_after_ms: retry_after.map_or(0, milliseconds),
         }),
         AttemptOutcome::Breached { reason, breach } => Some(Command::FailBreached {
             task,
@@ -50,4 +56,8 @@ pub(super) fn end_of(
         })),
         AttemptOutcome::Stopped => None,
     }
+}
+
+fn milliseconds(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }

@@ -46,7 +46,13 @@ impl Dispatcher {
         if names.is_empty() {
             return Ok(SecretTexts::default());
         }
-        let failed = |reason, error: String| Err(AttemptOutcome::Failed { reason, error });
+        let failed = |reason, error: String| {
+            Err(AttemptOutcome::Failed {
+                reason,
+                error,
+                retry_after: None,
+            })
+        };
         let owner = started.launch.owner.as_deref();
         let whose = owner.map_or_else(
             || "for flows without a user, of which this is one".to_owned(),

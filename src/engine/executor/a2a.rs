@@ -372,7 +372,7 @@ fn request(asked: &Asked, message: Message) -> SendMessageRequest {
 }
 
 fn failed(error: Error) -> ExecutorError {
-    ExecutorError::new(error.to_string())
+    ExecutorError::new(error.to_string()).retry_after(error.retry_after())
 }
 
 /// Notes the agent's task, and passes on how far it is.

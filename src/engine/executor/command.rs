@@ -44,7 +44,7 @@ use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use taskledger_auth::SecretName;
-use taskledger_domain::Violation;
+use taskledger_domain::{Violation, json};
 use taskledger_process::Captured;
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -272,7 +272,7 @@ fn json_of(program: &str, stdout: &Captured, scrubber: &Scrubber) -> Result<Valu
     if stdout.is_truncated() {
         return Err(fail("is too long to keep"));
     }
-    let parsed: Map<String, Value> = serde_json::from_slice(stdout.kept())
+    let parsed: Map<String, Value> = json::read(stdout.kept())
         .map_err(|error| fail(&format!("is not a JSON object ({error})")))?;
     let parsed = scrubber.value(Value::Object(parsed));
     if serde_json::to_string(&parsed).map_or(usize::MAX, |text| text.len()) > TEXT_BYTES_MAX {

@@ -16,10 +16,12 @@ pub(super) mod schema;
 mod tests;
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job, references, retry_codes};
+use crate::clock::retry_after_now;
 use crate::egress::{Egress, Error};
 use crate::engine::secrets::Places;
 use async_trait::async_trait;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use request::Request;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -47,7 +49,8 @@ pub(super) const PLACES: Places = Places {
 /// Inputs: `url`; `method`, `headers`, `params` (of the query), one of `json`, `body`, `form`; `auth`,
 /// `timeout_seconds` (or `timeout`), `response_bytes_max`, `truncate`, `expect_status`. Result: `{status,
 /// headers, json | body | body_base64, truncated, duration_ms}`. A status that is not expected fails the
-/// attempt, and so does a body that is too large. No attempt follows after a status of
+/// attempt, and so does a body that is too large. The next attempt waits at least for the answer's `Retry-After`
+/// (RFC 9110 10.2.3). No attempt follows after a status of
 /// `params.retry.non_retryable_statuses`; without that list, after 400 to 499 but 408, 425 and 429.
 #[derive(Debug)]
 pub struct HttpExecutor {
@@ -114,10 +117,12 @@ impl Executor for HttpExecutor {
             Ok(incoming) => {
                 let status = incoming.status;
                 let expected = request.expected.holds(status);
+                let pause = incoming.headers.get(RETRY_AFTER);
+                let pause = pause.and_then(|it| retry_after_now(it.to_str().ok()?));
                 let answer = answer::result(&request, incoming, job.secrets.scrubber());
                 answer.map_err(
                     |error| match expected || may_get_better(status, &job.params) {
-                        true => error,
+                        true => error.retry_after(pause),
                         false => error.not_retryable(),
                     },
                 )

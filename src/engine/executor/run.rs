@@ -53,6 +53,8 @@ pub enum AttemptOutcome {
         reason: FailureReason,
         /// For people; not empty, at most [`ERROR_BYTES_MAX`] bytes.
         error: String,
+        /// The pause that the other side has asked for.
+        retry_after: Option<Duration>,
     },
     /// Without one, because a contract of the task was not kept.
     Breached {
@@ -85,6 +87,16 @@ impl AttemptOutcome {
         Self::Failed {
             reason,
             error: cut(error.into()),
+            retry_after: None,
+        }
+    }
+
+    /// The end of an attempt whose executor says this, with `error` as its text.
+    fn of_error(said: &ExecutorError, error: impl Into<String>) -> Self {
+        Self::Failed {
+            reason: reason(said),
+            error: cut(error.into()),
+            retry_after: said.not_before,
         }
     }
 }
@@ -172,7 +184,7 @@ fn asked(executor: &Registered, job: &Job) -> Option<AttemptOutcome> {
     let asks = match executor.executor().asks(&job.inputs) {
         Ok(None) => return None,
         Ok(Some(asks)) => asks,
-        Err(error) => return Some(AttemptOutcome::failed(reason(&error), error.text)),
+        Err(error) => return Some(AttemptOutcome::of_error(&error, &*error.text)),
     };
     let outputs = Outputs::of_map(&job.schemas);
     let on_answer = match asks.declines {
@@ -293,11 +305,11 @@ fn answered(
                 format!("executor `{name}` returned {error}"),
             ),
         },
-        Ok(Err(error)) if error.text.trim().is_empty() => AttemptOutcome::failed(
-            reason(&error),
+        Ok(Err(error)) if error.text.trim().is_empty() => AttemptOutcome::of_error(
+            &error,
             format!("executor `{name}` failed without saying why"),
         ),
-        Ok(Err(error)) => AttemptOutcome::failed(reason(&error), scrubber.text(&error.text)),
+        Ok(Err(error)) => AttemptOutcome::of_error(&error, scrubber.text(&error.text)),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => panicked(name, &*panic, scrubber),
             // Nobody but this module aborts it; a runtime that shuts down does.

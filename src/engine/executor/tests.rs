@@ -69,7 +69,7 @@ async fn completed(job: Job) -> Value {
 
 async fn failed(executor: impl Executor, job: Job) -> String {
     match attempt(executor, job).await {
-        AttemptOutcome::Failed { reason, error } => {
+        AttemptOutcome::Failed { reason, error, .. } => {
             assert_eq!(reason, FailureReason::Executor);
             error
         }

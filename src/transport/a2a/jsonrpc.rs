@@ -4,6 +4,7 @@ use crate::transport::jsonrpc::envelope::{Element, Envelope, Params};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use taskledger_a2a::{Error, ErrorKind, Operation, v03};
+use taskledger_domain::json::place;
 use taskledger_domain::suggestion::suggestion;
 
 /// What a body is.
@@ -81,6 +82,12 @@ pub(in super::super) fn spoken(envelope: Envelope, older: bool) -> Spoken {
         let reason = "an `id` is required; the protocol has no notifications";
         return Spoken::Fault(None, Error::new(ErrorKind::InvalidRequest, reason));
     };
+    if let Some(fault) = request.faults.first() {
+        return Spoken::Fault(
+            Some(id),
+            Error::invalid_member(place(&fault.path), &*fault.reason),
+        );
+    }
     let members = match request.params {
         Params::Named(members) => Some(members),
         Params::Positional(list) if list.is_empty() => Some(Map::new()),

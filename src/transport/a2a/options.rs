@@ -104,7 +104,11 @@ impl CardTexts {
     /// # Errors
     /// What is wrong, with the place in the file or the member.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let read: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        // As a map first: serde takes an array as a struct, member by member.
+        let members: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let read = Self::deserialize(serde_json::Value::Object(members));
+        let read = read.map_err(|error| error.to_string())?;
         let provider = read.provider.as_ref();
         let texts = [
             ("name", read.name.as_deref()),
@@ -164,7 +168,7 @@ mod tests {
                 r#"{"provider": {"organization": "o"}}"#,
                 "missing field `url`",
             ),
-            ("[]", "line 1"),
+            ("[]", "expected a map"),
         ] {
             let refused = CardTexts::parse(bad.as_bytes()).expect_err(bad);
             assert!(refused.contains(told), "{bad}: {refused}");

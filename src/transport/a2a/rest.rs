@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use taskledger_a2a::{Error, ErrorKind, Operation};
+use taskledger_domain::json::{self, Unread};
 use taskledger_domain::suggestion::suggestion;
 use url::form_urlencoded;
 
@@ -116,13 +117,7 @@ impl RestCall {
     ) -> Result<Map<String, Value>, Error> {
         let mut members = match body {
             [] => of_query(query),
-            body => match serde_json::from_slice(body) {
-                Ok(Value::Object(members)) => members,
-                Ok(_) => {
-                    return Err(Error::invalid_member("", "the body must be a JSON object"));
-                }
-                Err(error) => return Err(Error::new(ErrorKind::Parse, error.to_string())),
-            },
+            body => of_body(body)?,
         };
         for (name, value) in &self.path {
             let snake = taskledger_a2a::read::snake_of(name);
@@ -138,6 +133,22 @@ impl RestCall {
             members.insert((*name).to_owned(), Value::from(&**value));
         }
         Ok(members)
+    }
+}
+
+/// The members of a body.
+///
+/// # Errors
+/// `Parse`: it is no JSON; `InvalidParams`: it is no object, or has an integer beyond 64 bits.
+pub(super) fn of_body(body: &[u8]) -> Result<Map<String, Value>, Error> {
+    match json::read(body) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(Error::invalid_member("", "the body must be a JSON object")),
+        Err(Unread::Json(error)) => Err(Error::new(ErrorKind::Parse, error.to_string())),
+        Err(Unread::Large(large)) => Err(Error::invalid_member(
+            json::place(&large.path),
+            json::TOO_LARGE,
+        )),
     }
 }
 

@@ -6,6 +6,7 @@
 use super::held::Agent;
 use super::live::{Content, Report};
 use super::publish::ID_CHARS_MAX;
+use super::published::kept_time;
 use super::spoken::Spoken;
 use super::values::{invalid, json_of, name_of, time_of};
 use super::words::{Digest as Words, Word};
@@ -129,6 +130,7 @@ impl Bus {
         let message: Words = Sha256::digest(said.encode_to_vec()).into();
         self.named(context, &said.task_id, &said.executor_agent_id)?;
         let completed_at = stamped(said.completed_at, "completed_at")?;
+        let written = kept_time(completed_at, "completed_at")?;
         let execution = said.execution_metadata;
         let execution = execution.map(|it| remark(it, "execution_metadata", REMARK_BYTES_MAX));
         let execution = execution.transpose()?;
@@ -168,6 +170,7 @@ impl Bus {
         };
         // Before the task ends: the next attempt may be given to the same agent while this call is under way.
         let heard_at = self.clock.now();
+        let remarks = Some(Remarks::of_end(remarks, &written));
         self.end(context, &spoken, end, remarks).await?;
         let word = Word::of(message, spoken.task, given, &completed_at, heard_at);
         self.held.ended(agent, spoken.task, &said.task_id, word);

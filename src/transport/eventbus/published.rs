@@ -109,7 +109,8 @@ pub(super) fn kept_time(given: Timestamp, field: &str) -> Result<String, tonic::
     Ok(time.to_rfc3339_opts(chrono::SecondsFormat::Nanos, true))
 }
 
-fn stamp(text: &str) -> Option<Timestamp> {
+/// A time that is kept, for the wire; `None`: it is none.
+pub(super) fn stamp(text: &str) -> Option<Timestamp> {
     let time = chrono::DateTime::parse_from_rfc3339(text).ok()?;
     Some(Timestamp {
         seconds: time.timestamp(),

@@ -5,7 +5,7 @@
 //! are named are told in any case, and then nothing but them.
 
 use super::publish::{DEADLINE_EXCEEDED, ID_CHARS_MAX};
-use super::published::NOBODY;
+use super::published::{NOBODY, stamp};
 use super::values::{invalid, name_of, struct_of, timestamp_of};
 use super::{Bus, Sent, Topic, ended, status, wire};
 use crate::application::Context;
@@ -310,7 +310,13 @@ impl Unsettled {
 
 /// An outcome as its requester is told of it.
 fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
-    let Remarks { data, execution } = ended.remarks.unwrap_or_default();
+    let Remarks {
+        data,
+        execution,
+        completed_at,
+    } = ended.remarks.unwrap_or_default();
+    // The message is the agent's: its time is delivered as it was written.
+    let written = completed_at.as_deref().and_then(stamp);
     let partial = data.map(|it| struct_of(it.to_map()));
     let too_late = || (TaskStatus::Failed, None, DEADLINE_EXCEEDED.to_owned());
     let (status, result, error_message) = match ended.end {
@@ -335,7 +341,7 @@ fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
         result,
         error_message,
         executor_agent_id: ended.worker.as_deref().unwrap_or(NOBODY).to_owned(),
-        completed_at: Some(timestamp_of(outcome.at.0)),
+        completed_at: Some(written.unwrap_or_else(|| timestamp_of(outcome.at.0))),
         execution_metadata: execution.map(|it| struct_of(it.to_map())),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once
 //! into the value that authorisation and execution both use (of duplicate names inside it the last
-//! wins), members that nobody reads are checked and dropped without being stored. Nesting is
+//! wins, and integers of more than 64 bits are refused), members that nobody reads are checked and dropped without being stored. Nesting is
 //! limited to 127 levels by the parser, everywhere, so no body can exhaust the stack.
 
 use super::error::RpcError;
@@ -11,8 +11,11 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
-use taskledger_domain::Violation;
-use taskledger_domain::limits::BATCH_CALLS_MAX;
+use taskledger_domain::json::{
+    LargeInteger, TOO_LARGE, TOO_LARGE_EXPECTED, large_integers, without_byte_order_mark,
+};
+use taskledger_domain::limits::{BATCH_CALLS_MAX, VIOLATIONS_MAX};
+use taskledger_domain::{PathSegment, Violation};
 
 /// Bytes of a body above which it is parsed on a thread of its own: about a millisecond of work,
 /// during which a runtime thread would serve nobody else.
@@ -41,6 +44,27 @@ impl Envelope {
             Element::Request(request) => Some(&*request.method),
             Element::Invalid { method, .. } => method.as_deref(),
         })
+    }
+
+    /// Notes an integer of the body that does not fit into 64 bits, if it is one of `params`.
+    fn fault(&mut self, large: &LargeInteger) {
+        let (element, path) = match (self, &large.path[..]) {
+            (Self::Single(element), path) => (Some(element), path),
+            (Self::Batch(elements), [PathSegment::Index(i), path @ ..]) => {
+                (elements.get_mut(*i), path)
+            }
+            (Self::Batch(_) | Self::Refused(_), _) => return,
+        };
+        let [PathSegment::Key(member), path @ ..] = path else {
+            return;
+        };
+        if let Some(Element::Request(request)) = element
+            && member == Name::Params.as_str()
+        {
+            let digits = Value::from(large.digits.as_str());
+            let fault = Violation::new(path, TOO_LARGE, TOO_LARGE_EXPECTED, &digits);
+            request.faults.push(fault);
+        }
     }
 
     /// The well-formed requests in it.
@@ -86,6 +110,8 @@ pub struct Request {
     pub metadata: Option<Map<String, Value>>,
     /// The member `configuration`. spec: interface / Push Notifications
     pub configuration: Option<Value>,
+    /// Integers of `params` that were read as other numbers, because they do not fit into 64 bits. The call is refused.
+    pub faults: Vec<Violation>,
 }
 
 /// Parameters as they were sent.
@@ -102,10 +128,18 @@ pub enum Params {
 #[must_use]
 pub fn parse(body: &[u8]) -> Envelope {
     // First, because the parser does not look inside strings that it skips.
-    let text = match std::str::from_utf8(body) {
+    let text = match std::str::from_utf8(without_byte_order_mark(body)) {
         Ok(text) => text,
         Err(error) => return Envelope::Refused(RpcError::parse_error(error)),
     };
+    let mut envelope = parsed(text);
+    for large in large_integers(text.as_bytes(), VIOLATIONS_MAX) {
+        envelope.fault(&large);
+    }
+    envelope
+}
+
+fn parsed(text: &str) -> Envelope {
     let first = text.bytes().find(|b| !b.is_ascii_whitespace());
     if first == Some(b'[') {
         match serde_json::from_str::<Elements>(text) {
@@ -351,6 +385,7 @@ impl<'de> Members<'de> {
                 params,
                 metadata,
                 configuration: self.configuration.filter(|value| !value.is_null()),
+                faults: Vec::new(),
             }))
         } else {
             Element::Invalid {

@@ -294,7 +294,12 @@ impl RpcError {
     pub fn internal_answer(reason: &str) -> Self {
         Self::new(
             ErrorKind::Internal,
-            vec![Violation::of("server", reason, "", &Value::Null)],
+            vec![Violation::of(
+                "server",
+                reason,
+                "the same call later, with the same idempotency key if it has one",
+                &Value::Null,
+            )],
         )
     }
 

@@ -21,6 +21,9 @@ pub(super) fn prepare<C>(
     mut request: Request,
     origin: &Context,
 ) -> Result<(Call, Option<StreamRequest>), RpcError> {
+    if !request.faults.is_empty() {
+        return Err(RpcError::invalid_params(request.faults));
+    }
     let mut params = match request.params {
         Params::Named(map) => map,
         Params::Positional(values) => by_name(&method.params.questions, values)?,

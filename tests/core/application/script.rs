@@ -357,6 +357,7 @@ impl Script {
             reason,
             progress: Progress::ZERO,
             lease: None,
+            retry_after_ms: 0,
         };
         self.end(id(name), fail).await;
     }

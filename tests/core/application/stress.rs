@@ -161,6 +161,7 @@ async fn everything_ends(seed: u64) {
                             reason: FailureReason::Executor,
                             progress: Progress::ZERO,
                             lease: None,
+                            retry_after_ms: 0,
                         },
                         _ => Command::Complete {
                             task,

@@ -49,7 +49,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("crates/zones", &[]),
     ("crates/a2a", &["protobuf-values"]),
-    ("crates/a2a-client", &["a2a", "event-stream"]),
+    (
+        "crates/a2a-client",
+        &["a2a", "clock", "domain", "event-stream"],
+    ),
     // A client: it knows the protocols of a server, and nothing of what is behind them.
     (
         "crates/cli",

@@ -62,7 +62,12 @@ async fn a_requester_finds_what_ended_while_it_was_away(folder: Folder) {
     );
     assert_eq!(told[0][0].result, Some(one("n", Kind::NumberValue(1.0))));
     assert_eq!(told[0][1].result, None);
-    assert!(told[0][0].completed_at.unwrap().seconds > NOW.seconds);
+    // The time is that of the agent that ended it, else of the server.
+    let (last, by_agents) = told[0].split_last().unwrap();
+    for result in by_agents {
+        assert_eq!(result.completed_at, Some(NOW), "{result:?}");
+    }
+    assert!(last.completed_at.unwrap().seconds > NOW.seconds);
     // What ends while it is there comes at once.
     let mut results = bus.results("requester", &[]).await;
     for _ in 0..4 {
@@ -273,9 +278,46 @@ async fn json_rpc_events_webhooks_and_the_broker_tell_one_story() {
         "{posted:?}"
     );
     assert_eq!(posted[1]["result"], found["result"]);
-    let at = result.completed_at.unwrap();
-    let at = chrono::DateTime::from_timestamp(at.seconds, u32::try_from(at.nanos).unwrap());
-    let said = found["completed_at"].as_str().unwrap();
-    let said = chrono::DateTime::parse_from_rfc3339(said).unwrap();
-    assert_eq!(at.unwrap(), said);
+    // The requester is told the agent's time, other doors the server's.
+    assert_eq!(result.completed_at, Some(NOW));
+    let recorded = found["completed_at"].as_str().unwrap();
+    let recorded = chrono::DateTime::parse_from_rfc3339(recorded).unwrap();
+    assert!(recorded.timestamp() > NOW.seconds);
+}
+
+#[tokio::test]
+async fn the_time_of_a_result_is_delivered_as_the_agent_wrote_it() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("agent", &["x"]).await;
+    let statuses = [
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Cancelled,
+    ];
+    let mut sent = Vec::new();
+    for (n, status) in (0..).zip(statuses) {
+        let id = format!("t{n}");
+        bus.publish(task(&id, "x")).await.unwrap();
+        assert_eq!(next(&mut stream).await.task_id, id);
+        let at = Timestamp {
+            seconds: 1_767_225_600,
+            nanos: 123_456_789 + n,
+        };
+        let is_well = status == TaskStatus::Completed;
+        let result = TaskResult {
+            task_id: id,
+            status: status.into(),
+            result: is_well.then(|| one("n", Kind::NumberValue(1.0))),
+            error_message: if is_well { "" } else { "no" }.to_owned(),
+            executor_agent_id: "agent".to_owned(),
+            completed_at: Some(at),
+            execution_metadata: None,
+        };
+        bus.say(result.clone()).await.unwrap();
+        sent.push(result);
+    }
+    let mut results = bus.results("requester", &[]).await;
+    for expected in sent {
+        assert_eq!(next(&mut results).await, expected);
+    }
 }

@@ -82,7 +82,7 @@ async fn documents_are_kept_compared_run_and_deleted(apis: [&Api; 2]) {
     let newest = other.call("workflows.run", run.clone()).await;
     assert_eq!(newest["version"], 5);
     assert_ne!(newest["root_task_id"], begun["root_task_id"]);
-    let prepared = json!({"name": "Report", "version": 1, "execute": false});
+    let prepared = json!({"name": "Report", "version": 1, "trigger": {"q": 1}, "execute": false});
     let prepared = one.call("workflows.run", prepared).await;
     assert_eq!(
         (prepared["version"].clone(), prepared.get("run_id")),

@@ -259,7 +259,7 @@ async fn a_tree_is_started_at_each_time(api: &Api) {
 async fn a_start_that_fails_is_told(api: &Api) {
     api.call("workflows.save", json!({"document": DOCUMENT}))
         .await;
-    let new = json!({"name": "gone", "cron": "@yearly", "workflow": {"name": "Report"}});
+    let new = json!({"name": "gone", "cron": "@yearly", "workflow": {"name": "Report", "inputs": {"q": 7}}});
     api.call("schedules.create", new).await;
     api.call("workflows.delete", json!({"name": "Report"}))
         .await;

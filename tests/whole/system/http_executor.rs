@@ -1,6 +1,8 @@
 //! `http_executor` in the real program: what a task asks for arrives, and what comes back is its result.
 
 use serde_json::{Value, json};
+use std::time::{Duration, UNIX_EPOCH};
+use taskledger::clock::{Clock as _, SystemClock};
 use taskledger_testkit::dns::{Dns, Reply};
 use taskledger_testkit::receiver::{Answer, Behaviour, Receiver, Then};
 use taskledger_testkit::server::{Folder, Server};
@@ -23,6 +25,41 @@ async fn refused(server: &Server, inputs: Value) -> Value {
     let refusal = server.api.refusal("tasks.create", task).await;
     assert_eq!(refusal.code, -32602);
     refusal.data
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_share_one_key_and_wait_as_long_as_the_answer_asks_for() {
+    let (folder, receiver) = (Folder::new(), Receiver::start().await);
+    let server = Server::start_with(&folder, &ALLOWED).await;
+    let busy = |status, pause: &str| Answer::status(status).header("retry-after", pause).into();
+    let now = SystemClock::default().wall();
+    let soon = now.plus_ms(4_000);
+    let micros = u64::try_from(soon.0).unwrap();
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(micros));
+    receiver.answers([busy(429, "1"), busy(503, &date), Answer::status(200).into()]);
+    let task = json!({"name": "call", "schemas": {"method": "http_executor"},
+        "inputs": {"url": receiver.url("/pay"), "method": "POST"},
+        "params": {"retry": {"max_attempts": 3, "initial_delay_ms": 1}}});
+    let call = json!({"tasks": [task]});
+    let run = server.api.call("tasks.execute", call).await;
+    let root = &run["root_task_id"];
+    server.api.run_of(root).await;
+    let task = server.api.call("tasks.get", json!({"task_id": root}));
+    let task = task.await;
+    assert_eq!(task["status"], "completed", "{task}");
+    let came = receiver.requests();
+    let (run, root) = (run["run_id"].as_str(), root.as_str());
+    let key = format!("{}-{}", run.unwrap(), root.unwrap());
+    for (attempt, request) in (1..).zip(&came) {
+        let number = format!("{attempt}");
+        assert_eq!(request.header("idempotency-key"), Some(&*key));
+        assert_eq!(request.header("taskledger-attempt"), Some(&*number));
+    }
+    let second = came[1].at.duration_since(came[0].at);
+    assert!(second.as_millis() >= 1_000, "{second:?}");
+    // A date has no fractions of a second.
+    assert!(SystemClock::default().wall().plus_ms(1_000) >= soon);
+    server.stop().await;
 }
 
 /// The task, once its run has ended.
@@ -57,12 +94,12 @@ async fn an_answer_is_the_result_of_the_task() {
     let came = &receiver.requests()[0];
     assert_eq!(came.path, "/items?a=1&tag=x&tag=y+z");
     assert_eq!(came.body, r#"{"name":"ä"}"#.as_bytes());
-    let key = format!("{}-1", task["id"].as_str().unwrap());
+    let key = came.header("idempotency-key").unwrap_or_default();
+    assert!(key.ends_with(task["id"].as_str().unwrap()), "{key}");
     for (name, value) in [
         ("x-one", "1"),
         ("authorization", "Bearer t0k3n"),
         ("content-type", "application/json"),
-        ("idempotency-key", &key),
     ] {
         assert_eq!(came.header(name), Some(value), "{name}");
     }

@@ -46,7 +46,9 @@ async fn import(text: &str, folder: &Folder) {
 }
 
 async fn import_file(file: &Path, folder: &Folder) -> Ended {
-    let words = ["events", "import", file.to_str().unwrap()];
+    // An archive has no chain: it is what was taken out of one.
+    let flag = "--accept-unchained";
+    let words = ["events", "import", flag, file.to_str().unwrap()];
     let words = words.map(str::to_owned).into_iter();
     run(words.chain(folder.storage())).await
 }

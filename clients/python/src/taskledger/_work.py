@@ -404,12 +404,12 @@ class BaseContext:
         return list(self.run.get("answers", []))
 
     def key(self, name: str) -> str:
-        """A key for an effect named ``name`` that stays the same over all attempts of this task.
+        """A key for an effect named ``name`` that is the same for all attempts of this task in a run.
 
-        Give it to whatever you call as its idempotency key, so that an attempt that is repeated
-        does not repeat the effect.
+        Pass it to the service that you call as its idempotency key, so that an attempt that is repeated
+        does not repeat the effect. Another run has another key.
         """
-        return f"{self.task_id}:{name}"
+        return f"{self.run['run_id']}-{self.task_id}:{name}"
 
 
 def renewed(context: BaseContext, answer: Renewed, sent_at: float) -> str | None:

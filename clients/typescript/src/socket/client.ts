@@ -3,6 +3,7 @@
 import { Backoff, sleep } from "../backoff.js";
 import { Client, endOf, executionParams, newKey, waitAfter, type ClientOptions, type Execution } from "../client.js";
 import { BusyError, ConnectionError, RpcError, TaskNotFoundError, toError } from "../errors.js";
+import { stringify } from "../json.js";
 import { reasonOf, Transport } from "../transport.js";
 import type { JsonObject, Notice, Run, Started, TaskTree } from "../types.js";
 import { fitsSocket, SocketChannel, type Outcome } from "../worker/channels.js";
@@ -114,7 +115,7 @@ export class SocketClient {
       };
       const one: Waiting = {
         what,
-        params: JSON.stringify(executionParams(what)),
+        params: stringify(executionParams(what)) ?? "{}",
         key: options.idempotencyKey ?? newKey(),
         isKeyed: options.idempotencyKey !== undefined,
         giveUpAt: performance.now() + this.#retryForMs,

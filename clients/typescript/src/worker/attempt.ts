@@ -29,6 +29,11 @@ export interface Context {
    * needed belongs into `schemas.wiring` and comes as input.
    */
   siblingOutput(name: string): Promise<JsonObject | null>;
+  /**
+   * A key for an effect of this name that is the same for all attempts of the task in a run. Pass it to the service that
+   * you call as its idempotency key, so that an attempt that is repeated does not repeat the effect.
+   */
+  key(name: string): string;
 }
 
 /** Ends an attempt. Returns what the task produced: an object, or nothing for an empty one. */
@@ -146,6 +151,9 @@ export class Attempt implements Context {
   /** A property, too. */
   readonly siblingOutput = async (name: string): Promise<JsonObject | null> =>
     (await this.workers.siblingOutput(this.taskId, this.token, name)).output;
+
+  /** A property, too. */
+  readonly key = (name: string): string => `${this.context.run_id}-${this.taskId}:${name}`;
 
   get signal(): AbortSignal {
     // Made when it is asked for: most short handlers never do.

@@ -1,6 +1,7 @@
 /** Calls on their way to the server: over its socket, or over POST. No promise for each call. */
 
 import { ConnectionError, type ErrorObject } from "../errors.js";
+import { parse } from "../json.js";
 import { reasonOf, type Answer } from "../transport.js";
 import type { Posts } from "./posts.js";
 import { WebSocketConnection, type connect } from "./websocket.js";
@@ -100,7 +101,7 @@ export class SocketChannel {
   #message(message: string): void {
     let parsed: unknown;
     try {
-      parsed = JSON.parse(message);
+      parsed = parse(message);
     } catch {
       return this.#connection.close(1007);
     }

@@ -2,6 +2,7 @@
 
 import { Backoff, sleep } from "../backoff.js";
 import { BusyError, ConnectionError, MethodNotFoundError, RpcError, toError } from "../errors.js";
+import { parse } from "../json.js";
 import { reasonOf, type Answer, type Transport } from "../transport.js";
 import type { Claim, Claims } from "../types.js";
 import { SocketChannel } from "./channels.js";
@@ -274,7 +275,7 @@ function isUnsupported(error: unknown): boolean {
 export function refusalOf(error: unknown, method: string): unknown {
   if (!(error instanceof UpgradeRefused)) return error;
   try {
-    const answer = JSON.parse(error.body) as Answer;
+    const answer = parse(error.body) as Answer;
     return answer.error ? toError(answer.error, method) : error;
   } catch {
     return error;

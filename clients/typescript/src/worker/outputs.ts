@@ -1,5 +1,6 @@
 /** What handlers return and ask, as JSON that the server can read. */
 
+import { stringify } from "../json.js";
 import { messageOf } from "./texts.js";
 
 /** Bytes of JSON in an output that the server takes. */
@@ -39,7 +40,7 @@ function jsonOf(value: unknown, kind: Kind): Checked {
   let json: string | undefined;
   try {
     if (typeof value !== "object" || Array.isArray(value)) return notAnObject(value, kind);
-    json = JSON.stringify(value) as string | undefined;
+    json = stringify(value);
     // `null` may stand for a number that JSON does not have.
     if (json?.includes("null")) JSON.stringify(value, finite);
   } catch (error) {
@@ -85,6 +86,7 @@ function depthOf(json: string): number {
 }
 
 function finite(name: string, value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
   if (typeof value === "number" && !Number.isFinite(value)) {
     throw new TypeError(`\`${name}\` is ${value}, expected a finite number`);
   }

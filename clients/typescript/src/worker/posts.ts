@@ -3,6 +3,7 @@
 import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { ConnectionError, toError } from "../errors.js";
+import { stringify } from "../json.js";
 import { parseAnswers, reasonOf, type Answer, type Transport } from "../transport.js";
 
 /** Connections that are kept for the next request. */
@@ -49,7 +50,7 @@ export class Posts {
 
   /** The result of a call. */
   async call(method: string, params: unknown, options: PostOptions): Promise<unknown> {
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    const body = stringify({ jsonrpc: "2.0", id: 1, method, params }) ?? "";
     const answer = (await this.send(method, body, options))[0];
     if (answer === undefined) throw new ConnectionError(`${method}: the server sent no answer`);
     if (answer.error) throw toError(answer.error, method);

@@ -1,13 +1,10 @@
 //! The audit log as a table: rows are added and, when they are old, removed.
 
-use super::{AuthStore, Error};
+use super::{AuthStore, Error, audit_chain};
 use crate::audit::{Entry, Outcome};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
-use taskledger_sql::{Columns, Row, Tx};
-
-/// Rows that one transaction removes: others wait for it.
-const SLICE: i64 = 1_000;
+use taskledger_sql::{Columns, Tx};
 
 /// A row of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,17 +57,31 @@ impl AuthStore {
         entry: &Entry,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let mut args = tx.args();
-        args.time(now);
-        args.text(entry.by.principal.clone());
-        args.text(entry.by.token.clone());
-        args.text(entry.by.address.clone());
-        args.text(entry.by.request.clone());
-        args.name(entry.action.as_str());
-        args.text(entry.object.clone());
-        args.name(entry.outcome.as_str());
         let detail = entry.kept_detail();
-        args.text(detail.map(|detail| Arc::from(detail.to_string())));
+        let row = AuditRow {
+            seq: 0,
+            at: now,
+            principal: entry.by.principal.clone(),
+            token: entry.by.token.clone(),
+            address: entry.by.address.clone(),
+            request: entry.by.request.clone(),
+            action: Arc::from(entry.action.as_str()),
+            object: entry.object.clone(),
+            outcome: Arc::from(entry.outcome.as_str()),
+            detail: detail.map(|detail| Arc::from(detail.to_string())),
+        };
+        let hash = audit_chain::extend(tx, &row).await?;
+        let mut args = tx.args();
+        args.time(row.at);
+        args.text(row.principal);
+        args.text(row.token);
+        args.text(row.address);
+        args.text(row.request);
+        args.text(row.action);
+        args.text(row.object);
+        args.text(row.outcome);
+        args.text(row.detail);
+        args.text(Arc::<str>::from(hash));
         tx.execute(APPEND, args).await?;
         self.audited[entry.outcome as usize].increment();
         Ok(())
@@ -119,24 +130,18 @@ impl AuthStore {
             args.int(i64::try_from(limit).unwrap_or(i64::MAX));
             text.push_str(&format!(" ORDER BY seq DESC LIMIT ${}", args.len()));
             let rows = tx.fetch_all(sqlx::AssertSqlSafe(text), args).await?;
-            let found = rows.iter().map(row).collect::<Result<Vec<_>, Error>>()?;
+            let found = rows
+                .iter()
+                .map(|it| row(&mut Columns::of(it)))
+                .collect::<Result<Vec<_>, Error>>()?;
             tx.commit().await?;
             Ok(found)
         };
         self.order(work).await
     }
-
-    /// Removes rows from before `old`, in slices. Returns how many.
-    ///
-    /// # Errors
-    /// [`Error`]: what was removed is removed; ask again later.
-    pub async fn sweep_audit(&self, old: Timestamp) -> Result<u64, Error> {
-        self.sweep((SWEEP, SLICE), old).await
-    }
 }
 
-fn row(row: &Row) -> Result<AuditRow, Error> {
-    let mut c = Columns::of(row);
+pub(super) fn row(c: &mut Columns<'_>) -> Result<AuditRow, Error> {
     Ok(AuditRow {
         seq: c.int()?,
         at: c.time()?,
@@ -153,8 +158,5 @@ fn row(row: &Row) -> Result<AuditRow, Error> {
 
 const ROW: &str = "seq, at, principal, token, address, request, action, object, outcome, detail";
 const APPEND: &str = "INSERT INTO audit
-    (at, principal, token, address, request, action, object, outcome, detail)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-/// By the index `audit_at`.
-const SWEEP: &str = "DELETE FROM audit WHERE seq IN
-    (SELECT seq FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
+    (at, principal, token, address, request, action, object, outcome, detail, hash)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";

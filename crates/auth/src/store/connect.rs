@@ -35,6 +35,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0005_own_keys",
             include_str!("../../../../migrations/postgres/auth/0005_own_keys.sql"),
         ),
+        (
+            "0006_audit_chain",
+            include_str!("../../../../migrations/postgres/auth/0006_audit_chain.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -58,6 +62,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0005_own_keys",
             include_str!("../../../../migrations/sqlite/auth/0005_own_keys.sql"),
+        ),
+        (
+            "0006_audit_chain",
+            include_str!("../../../../migrations/sqlite/auth/0006_audit_chain.sql"),
         ),
     ])
 });

@@ -18,6 +18,7 @@ on_both_engines!(
     what_cannot_be_written_yet_is_written_later,
     rows_are_found_by_filter_and_cursor,
     rows_are_never_changed_and_removed_after_400_days,
+    a_row_that_was_removed_or_changed_is_noticed,
 );
 
 async fn each_change_has_its_row_and_no_secret_is_in_it(world: World) {
@@ -285,4 +286,36 @@ async fn rows_are_never_changed_and_removed_after_400_days(world: World) {
     let rows = world.tokens.store().tokens(None, 0, 10).await.unwrap();
     let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [kept.row.id]);
+}
+
+async fn a_row_that_was_removed_or_changed_is_noticed(world: World) {
+    let proof = async || world.tokens.store().prove_audit().await.unwrap();
+    assert_eq!((proof().await.rows, proof().await.fault), (0, None));
+    for n in 0..4 {
+        world.made(service(&format!("ci-{n}"), reader())).await;
+    }
+    assert_eq!((proof().await.rows, proof().await.fault), (4, None));
+    // What is removed for its age is no fault, also when nothing is left.
+    world.clock.advance_ms(401 * DAY);
+    world.tokens.sweep().await.unwrap();
+    assert_eq!((proof().await.rows, proof().await.fault), (0, None));
+    for n in 0..5 {
+        world.made(service(&format!("later-{n}"), reader())).await;
+    }
+    assert_eq!((proof().await.rows, proof().await.fault), (5, None));
+
+    let seqs: Vec<i64> = world.audit().await.iter().map(|row| row.seq).collect();
+    let last = seqs[4];
+    world
+        .run(&format!("DELETE FROM audit WHERE seq = {last}"))
+        .await
+        .unwrap();
+    let fault = proof().await.fault.unwrap();
+    assert!(fault.contains("expected 5"), "{fault}");
+    world
+        .run(&format!("DELETE FROM audit WHERE seq = {}", seqs[1]))
+        .await
+        .unwrap();
+    let fault = proof().await.fault.unwrap();
+    assert!(fault.contains(&format!("row {}", seqs[2])), "{fault}");
 }

@@ -83,5 +83,6 @@ pub(super) fn say(text: &str) {
 
 /// A JSON object, for clap.
 pub(super) fn object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
+    taskledger_domain::json::read(text.as_bytes())
+        .map_err(|error| format!("not a JSON object: {error}"))
 }

@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use taskledger_domain::json;
 use taskledger_process::{Captured, Order, TERMINATE_GRACE, feed, supervise};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
@@ -185,7 +186,7 @@ fn output(program: &str, stdout: &Captured) -> Verdict {
             "has more than the {OUTPUT_BYTES_MAX} bytes that an output may have; the program was stopped"
         ));
     }
-    match serde_json::from_slice(stdout.kept()) {
+    match json::read(stdout.kept()) {
         Ok(output) => Verdict::Completed(output),
         Err(error) => failed(format!("is not a JSON object: {error}")),
     }

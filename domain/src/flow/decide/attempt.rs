@@ -75,18 +75,19 @@ pub(super) fn report(
     Ok((events, Done::Status(Status::InProgress)))
 }
 
+/// `earliest`: no other attempt begins before that.
 pub(super) fn fail(
     flow: &Flow,
     named: Named,
     (error, breach): (&str, Option<&Breach>),
     (reason, progress): (FailureReason, Progress),
-    now: Timestamp,
+    (now, earliest): (Timestamp, Timestamp),
 ) -> Decision {
     let task = current(flow, named)?;
     let (id, attempt, _) = named;
     let retry_at = match reason {
         FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult => {
-            next_attempt(flow, task, now)
+            next_attempt(flow, task, now, earliest)
         }
         // Another attempt would end the same way.
         FailureReason::Deadline
@@ -130,11 +131,18 @@ pub(super) fn fail(
     Ok((events, Done::Status(status)))
 }
 
-/// When the task may try again; `None` when its budget of attempts or of time is spent or its deadline comes first.
-pub(crate) fn next_attempt(flow: &Flow, task: &Task, now: Timestamp) -> Option<Timestamp> {
+/// When the task may try again, not before `earliest`; `None` when its budget of attempts or of time is spent or its
+/// deadline comes first.
+pub(crate) fn next_attempt(
+    flow: &Flow,
+    task: &Task,
+    now: Timestamp,
+    earliest: Timestamp,
+) -> Option<Timestamp> {
     let policy = task.retry.as_ref()?;
     let draw = draw(task.id, task.attempt);
     let at = now.plus_ms(policy.delay_ms_after(task.attempts_in_run, draw)?);
+    let at = at.max(earliest);
     let until = policy.max_elapsed_ms.and_then(|max_ms| {
         let first = flow.first_starts.get(&flow.live(task.id)?)?;
         Some(first.plus_ms(max_ms))
@@ -193,7 +201,7 @@ pub(super) fn recover(
             (false, _) => None,
             (true, true) => Some((RequeueReason::Interrupted, None)),
             (true, false) => {
-                next_attempt(flow, task, now).map(|at| (RequeueReason::Retry, Some(at)))
+                next_attempt(flow, task, now, now).map(|at| (RequeueReason::Retry, Some(at)))
             }
         };
         events.push(Event::TaskFailed(TaskFailed {

@@ -1,6 +1,7 @@
 //! The messages for faults of inputs, in the protocol's form. No schema paths, no Rust type names.
 
 use super::limits::LISTED_MAX;
+use super::pattern;
 use crate::suggestion::suggestion;
 use crate::violation::{PathSegment, Violation};
 use jsonschema::ValidationError;
@@ -306,7 +307,7 @@ fn describe(kind: &Kind) -> (&'static str, String) {
             "does not match the pattern",
             format!(
                 "text that matches `{}`",
-                short(&json!(pattern)).trim_matches('"')
+                short(&json!(pattern::as_written(pattern))).trim_matches('"')
             ),
         ),
         Kind::Format { format } if format == "uuid" => (

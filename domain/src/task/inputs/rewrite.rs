@@ -7,8 +7,8 @@
 
 use super::fuel::{KEYWORD, Price};
 use super::limits;
-use super::pattern_price;
 use super::survey::{self, Holds, escape, members};
+use super::{pattern, pattern_price};
 use crate::violation::Violation;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -72,6 +72,13 @@ fn subschema(schema: &Value, at: &str, references: &BTreeMap<String, String>) ->
                 .enumerate()
                 .map(|(i, item)| child(&i.to_string(), item))
                 .collect(),
+            (Holds::Named, Value::Object(named)) if keyword == "patternProperties" => named
+                .iter()
+                .map(|(name, item)| (pattern::of_author(name), child(name, item)))
+                .collect(),
+            (Holds::Plain, Value::String(text)) if keyword == "pattern" => {
+                Value::from(pattern::of_author(text))
+            }
             (Holds::Named | Holds::NamedOrNames, Value::Object(named)) => named
                 .iter()
                 .map(|(name, item)| (name.clone(), child(name, item)))

@@ -3,6 +3,7 @@
 //! A text that is one template becomes the value, with its type. In a longer text, texts are put as they are,
 //! numbers, `true` and `false` as JSON. What is put in is not read again. Keys of objects hold no templates.
 
+use super::attempt::is_of_attempt;
 use super::form::is_reference;
 use super::place::{Found, Place, readings};
 use super::template::{self, Part, Unclosed, parts};
@@ -48,9 +49,10 @@ impl Templates {
         Some(Self(found))
     }
 
-    /// Each reference once.
+    /// Each reference to a result once.
     pub(super) fn needs(&self) -> impl Iterator<Item = Need> {
-        self.0.iter().map(|(text, from)| Need {
+        let needs = self.0.iter().filter(|(text, _)| !is_of_attempt(text));
+        needs.map(|(text, from)| Need {
             text: text.as_str().into(),
             from: from.clone(),
         })
@@ -63,17 +65,19 @@ impl Templates {
     }
 
     /// What the references mean; those without a value go to `missing`.
-    pub(super) fn values<'r>(
+    pub(super) fn values<'v, 'r: 'v>(
         &self,
+        of_attempt: &'v [(&'static str, Value)],
         result: impl Fn(TaskId) -> Option<&'r Map<String, Value>>,
         missing: &mut Vec<String>,
-    ) -> BTreeMap<&str, Found<'r>> {
+    ) -> BTreeMap<&str, Found<'v>> {
         let mut values = BTreeMap::new();
         for (text, from) in &self.0 {
             let found = from
                 .as_ref()
                 .and_then(|(task, place)| place.find(result(*task)?));
-            match found {
+            let mut of_attempt = of_attempt.iter().filter(|(name, _)| name == text);
+            match found.or_else(|| Some(Found::Value(&of_attempt.next()?.1))) {
                 Some(value) => drop(values.insert(text.as_str(), value)),
                 None => missing.push(text.clone()),
             }
@@ -86,7 +90,9 @@ impl Templates {
 pub(super) fn uses(inputs: &Map<String, Value>, uses: &mut Vec<Use>) {
     each_text(inputs, &mut |path, text| {
         for part in read(text).unwrap_or_default() {
-            if let Part::Reference(text) = part {
+            if let Part::Reference(text) = part
+                && !is_of_attempt(text)
+            {
                 let need = Need {
                     text: text.into(),
                     from: reference(text),
@@ -198,16 +204,18 @@ fn of<'d>(
     reference: &str,
     dependency: impl Fn(&str) -> Option<&'d Dependency>,
 ) -> Result<(), (&'static str, &'static str)> {
-    if reference.contains(template::OPEN) || !is_reference(reference) {
+    let is_of_attempt = is_of_attempt(reference);
+    if reference.contains(template::OPEN) || !(is_of_attempt || is_reference(reference)) {
         return Err(("Invalid reference", REFERENCE));
     }
     if is_static(reference) {
         return Ok(());
     }
     match readings(reference).find_map(|(name, _)| dependency(name)) {
+        None if is_of_attempt => Ok(()),
         None => Err((
             "Not a dependency of the task",
-            "a reference to a task of `dependencies`, as it is named there",
+            "a reference to a task of `dependencies`, as it is named there, or `task.id`, `run.id`, `attempt`",
         )),
         Some(on) if !on.when.is_required() => Err((
             "The dependency is optional and may have no result",

@@ -3,10 +3,19 @@
 use super::form::is_reference;
 use super::place::READINGS_MAX;
 use super::*;
+use crate::RunId;
 use crate::flow::{Dependency, When};
 use crate::task::spec::Schemas;
 use crate::testing::id;
 use serde_json::json;
+use uuid::Uuid;
+
+/// The attempt whose inputs are put together.
+pub(super) const ATTEMPT: AttemptIds = AttemptIds {
+    task: TaskId(Uuid::from_u128(1)),
+    run: RunId(Uuid::from_u128(2)),
+    attempt: 3,
+};
 
 fn payload(value: &Value) -> Payload {
     Payload::from_map(value.as_object().unwrap())
@@ -45,7 +54,7 @@ fn stored(wiring: &Value, names: &[&str]) -> Specification {
 /// The inputs with this result of every task.
 fn inputs(wiring: &Value, result: &Value) -> Result<Value, InputFault> {
     let task = stored(wiring, &["a"]);
-    let inputs = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
+    let inputs = Wiring::of(&task).inputs(&task.inputs, ATTEMPT, |_| result.as_object());
     inputs.map(|inputs| Value::Object(inputs.to_map()))
 }
 
@@ -163,7 +172,7 @@ fn a_reference_that_is_not_of_the_stored_form_has_no_value() {
         &json!({"x": "a.v", "y": {"from": "a.v", "default": 1}}),
     );
     let result = json!({"v": 7});
-    let error = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
+    let error = Wiring::of(&task).inputs(&task.inputs, ATTEMPT, |_| result.as_object());
     let expected = InputFault::Unresolvable(vec!["a.v".to_owned()]);
     assert_eq!(error.unwrap_err(), expected);
     assert!(is_wired(&task));
@@ -281,7 +290,7 @@ fn a_value_must_be_of_the_type_that_is_declared_for_it() {
     let inputs = |declared: Value, value: Value| {
         let result = json!({"n": value});
         let result = result.as_object().unwrap();
-        wiring(declared).inputs(&Payload::empty(), |_| Some(result))
+        wiring(declared).inputs(&Payload::empty(), ATTEMPT, |_| Some(result))
     };
     assert!(inputs(json!("integer"), json!(3)).is_ok());
     assert!(inputs(json!("array<Size>"), json!([{"width": 1}])).is_ok());
@@ -335,7 +344,9 @@ fn what_a_document_names_besides_phases_is_stored_and_has_no_value() {
         schemas["wiring"]
     );
     let wiring = Wiring::of(&specification);
-    let missing = wiring.inputs(&Payload::empty(), |_| None).unwrap_err();
+    let missing = wiring
+        .inputs(&Payload::empty(), ATTEMPT, |_| None)
+        .unwrap_err();
     let all = vec!["$trigger.quarter".to_owned(), "$initial_state.a".to_owned()];
     assert_eq!(missing, InputFault::Unresolvable(all));
 }
@@ -351,7 +362,7 @@ fn checks_of_the_values_of_one_attempt_share_their_steps() {
     let schemas = json!({"method": "m", "wiring": wiring, "types": {"E": {"enum": allowed}}});
     let wiring = Wiring::of(&with_schemas(&schemas));
     let result = json!({"n": vec![json!({"n": 998}); 50]});
-    let error = wiring.inputs(&Payload::empty(), |_| result.as_object());
+    let error = wiring.inputs(&Payload::empty(), ATTEMPT, |_| result.as_object());
     let InputFault::Unlike(told) = error.unwrap_err() else {
         panic!("values that are not checked are not taken");
     };

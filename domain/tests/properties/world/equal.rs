@@ -94,6 +94,7 @@ impl World {
                     reason,
                     progress: Progress::ZERO,
                     lease: self.lease(task),
+                    retry_after_ms: 0,
                 }
             };
             self.give(&command);

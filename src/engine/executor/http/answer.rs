@@ -9,6 +9,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use taskledger_domain::json::{self, Unread};
 use taskledger_domain::limits::PAYLOAD_BYTES_MAX;
 
 /// Characters of an unexpected answer's body that an error shows.
@@ -55,12 +56,14 @@ pub(super) fn result(
     result.insert("status".to_owned(), status.into());
     result.insert("headers".to_owned(), headers(&incoming.headers));
     let whole_json = (scrubber.is_idle() || !truncated) && is_json(&incoming.headers);
-    let parsed = whole_json
-        .then(|| serde_json::from_slice(without_byte_order_mark(&incoming.body[kept.clone()])).ok())
-        .flatten();
+    let parsed = whole_json.then(|| json::read(&incoming.body[kept.clone()]));
     let (field, body) = match parsed {
-        Some(value) => ("json", value),
-        None => body(&scrubber.part(&incoming.body, kept), truncated),
+        Some(Ok(value)) => ("json", value),
+        Some(Err(Unread::Large(large))) => {
+            let fault = format!("{name} answered {status} with JSON that cannot be kept: {large}");
+            return Err(ExecutorError::new(fault).not_retryable());
+        }
+        Some(Err(Unread::Json(_))) | None => body(&scrubber.part(&incoming.body, kept), truncated),
     };
     result.insert(field.to_owned(), body);
     result.insert("truncated".to_owned(), truncated.into());
@@ -121,11 +124,6 @@ fn body(body: &[u8], truncated: bool) -> (&'static str, Value) {
     };
     let text = String::from_utf8_lossy(&body[..text_end]);
     ("body", text.into())
-}
-
-/// JSON may begin with a byte order mark, which readers may ignore (RFC 8259, 8.1).
-fn without_byte_order_mark(body: &[u8]) -> &[u8] {
-    body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 fn failure(outcome: AttemptOutcome) -> (FailureReason, String) {
     match outcome {
-        AttemptOutcome::Failed { reason, error } => (reason, error),
+        AttemptOutcome::Failed { reason, error, .. } => (reason, error),
         AttemptOutcome::Breached { reason, breach } => (reason, breach.failure()),
         AttemptOutcome::Completed(_) | AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => {
             panic!("not a failure: {outcome:?}")

@@ -1,7 +1,7 @@
 //! The HTTP+JSON binding of 0.3: it turns method, path, query and body into a call.
 
 use super::super::A2a;
-use super::super::rest::{decoded, of_query};
+use super::super::rest::{decoded, of_body, of_query};
 use super::card_of;
 use serde_json::{Map, Value};
 use taskledger_a2a::operation::Answer;
@@ -47,11 +47,7 @@ pub(in super::super::super) fn asked(
     })?;
     let mut members = match body {
         [] => of_query(query),
-        body => match serde_json::from_slice(body) {
-            Ok(Value::Object(members)) => members,
-            Ok(_) => return Err(Error::invalid_member("", "the body must be a JSON object")),
-            Err(error) => return Err(Error::new(ErrorKind::Parse, error.to_string())),
-        },
+        body => of_body(body)?,
     };
     if operation == Operation::CreateTaskPushNotificationConfig {
         members = config(members);

@@ -210,6 +210,17 @@ fn bounds_say_their_number() {
             json!("b"),
             "text that matches `^a`",
         ),
+        // ECMA 262: a dot matches no line terminator.
+        (
+            json!({"pattern": "^a.b$"}),
+            json!("a\rb"),
+            "text that matches `^a.b$`",
+        ),
+        (
+            json!({"pattern": "^a.b$"}),
+            json!("a\u{2028}b"),
+            "text that matches `^a.b$`",
+        ),
         (
             json!({"contains": {"const": 1}}),
             json!([2]),

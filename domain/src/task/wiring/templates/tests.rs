@@ -4,6 +4,7 @@ mod properties;
 
 use crate::flow::{Dependency, Specification, When};
 use crate::task::spec::Schemas;
+use crate::task::wiring::tests::ATTEMPT;
 use crate::task::wiring::{InputFault, Unresolved, Wiring, copied, is_wired, resolve};
 use crate::testing::id;
 use crate::violation::PathSegment;
@@ -58,8 +59,48 @@ fn stored(inputs: &Value) -> Specification {
 /// The inputs of an attempt after this result.
 fn filled(inputs: &Value, result: &Value) -> Result<Value, InputFault> {
     let task = stored(inputs);
-    let filled = Wiring::of(&task).inputs(&task.inputs, |_| result.as_object());
+    let filled = Wiring::of(&task).inputs(&task.inputs, ATTEMPT, |_| result.as_object());
     filled.map(|inputs| Value::Object(inputs.to_map()))
+}
+
+#[test]
+fn templates_name_the_attempt_unless_a_dependency_has_the_name() {
+    let inputs = json!({
+        "key": "{{run.id}}-{{ task.id }}", "n": "{{attempt}}", "of": "try {{attempt}}", "a": "{{a.n}}",
+    });
+    let task_with = stored(&inputs);
+    let text = task_with.inputs.as_str();
+    assert!(
+        text.contains("{{task.id}}") || text.contains("{{ task.id }}"),
+        "{text}"
+    );
+    let (task_id, run) = (ATTEMPT.task, ATTEMPT.run);
+    let expected = json!({"key": format!("{run}-{task_id}"), "n": 3, "of": "try 3", "a": 1});
+    assert_eq!(filled(&inputs, &json!({"n": 1})).unwrap(), expected);
+    // Nothing is awaited, and no result is named.
+    let alone = Wiring::of(&stored(&json!({"n": "{{attempt}}"})));
+    assert_eq!(alone.needs().count(), 0);
+    assert_eq!(alone.sources().count(), 0);
+    assert!(
+        alone
+            .uses(&payload(&json!({"n": "{{attempt}}"})))
+            .is_empty()
+    );
+
+    let dependencies = [Dependency {
+        id: id("task"),
+        when: When::required(true),
+    }];
+    let named = task(&json!({"x": "{{task.id}}"}));
+    let find = |text: &str| (text == "task").then(|| id(text));
+    let resolved = resolve(&named, &dependencies, find).unwrap().unwrap();
+    let result = json!({"id": "of the result"});
+    let wiring = Wiring::of(&resolved);
+    let filled = wiring.inputs(&resolved.inputs, ATTEMPT, |_| result.as_object());
+    assert_eq!(filled.unwrap().to_map()["x"], "of the result");
+    for unknown in ["{{task.name}}", "{{run.attempt}}", "{{attempts}}"] {
+        assert_eq!(refused(&json!({"x": unknown})).len(), 1, "{unknown}");
+    }
 }
 
 fn refused(inputs: &Value) -> Vec<(String, String)> {
@@ -233,7 +274,9 @@ fn what_comes_from_results_is_told_from_what_is_literal() {
     let result = json!({"v": {"$secret": "other"}, "n": "n"});
     let task = stored(&literal);
     let wiring = Wiring::of(&task);
-    let inputs = wiring.inputs(&task.inputs, |_| result.as_object()).unwrap();
+    let inputs = wiring
+        .inputs(&task.inputs, ATTEMPT, |_| result.as_object())
+        .unwrap();
     let of_results = wiring.from_results(&task.inputs, &inputs.to_map());
     let expected = json!({
         "env": {"OWN": {"$secret": null}, "NOT": {"$secret": "other"}, "NAME": {"$secret": "n"}},

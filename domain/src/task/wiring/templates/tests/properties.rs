@@ -2,6 +2,7 @@
 
 use super::{filled, resolved, task};
 use crate::limits;
+use crate::task::wiring::tests::ATTEMPT;
 use crate::task::wiring::{InputFault, Wiring};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -113,7 +114,7 @@ proptest! {
                 let uses = wiring.uses(&stored.inputs).len();
                 prop_assert!(uses >= wiring.needs().count());
                 let result = result();
-                let filled = wiring.inputs(&stored.inputs, |_| result.as_object());
+                let filled = wiring.inputs(&stored.inputs, ATTEMPT, |_| result.as_object());
                 match filled {
                     Ok(filled) => {
                         let filled = Value::Object(filled.to_map());

@@ -1,0 +1,290 @@
+//! JSON texts as they arrive: what a parser of values would lose of them.
+//!
+//! Values hold integers of 64 bits. `serde_json` reads a larger one as the nearest double, so that another number would
+//! be stored. Readers of JSON ask [`large_integers`] first and refuse what it finds.
+
+use crate::violation::PathSegment;
+use serde::de::DeserializeOwned;
+use std::fmt;
+
+/// Why a larger integer is refused.
+pub const TOO_LARGE: &str = "the integer does not fit into 64 bits";
+/// What is accepted in its place.
+pub const TOO_LARGE_EXPECTED: &str =
+    "an integer from -9223372036854775808 to 18446744073709551615, or a string";
+/// Digits from which an integer may not fit.
+const DIGITS_MIN: usize = 19;
+/// Characters of a place that is shown.
+const PLACE_CHARS_MAX: usize = 256;
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// An integer that does not fit into 64 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeInteger {
+    /// Its place in the text.
+    pub path: Vec<PathSegment>,
+    /// Its digits.
+    pub digits: String,
+}
+
+/// A place in JSON as people write it, as in `inputs.ids[2]`; empty for the whole.
+#[must_use]
+pub fn place(path: &[PathSegment]) -> String {
+    let mut place = String::new();
+    for segment in path {
+        match segment {
+            PathSegment::Key(key) if place.is_empty() => place.push_str(key),
+            PathSegment::Key(key) => place.extend([".", key]),
+            PathSegment::Index(i) => place.push_str(&format!("[{i}]")),
+        }
+    }
+    place.chars().take(PLACE_CHARS_MAX).collect()
+}
+
+impl fmt::Display for LargeInteger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = place(&self.path);
+        if !place.is_empty() {
+            write!(f, "`{place}`: ")?;
+        }
+        write!(f, "{TOO_LARGE}, expected {TOO_LARGE_EXPECTED}")
+    }
+}
+
+/// Why a JSON text was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// It is not JSON, or not of the wanted shape.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It has an integer that would become another number.
+    #[error("{0}")]
+    Large(LargeInteger),
+}
+
+/// Reads a JSON text as it is meant: a byte order mark is left out, and an integer beyond 64 bits is refused.
+///
+/// # Errors
+/// [`Unread`].
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unread> {
+    let text = without_byte_order_mark(text);
+    let value = serde_json::from_slice(text)?;
+    let large = large_integers(text, 1).pop();
+    large.map_or(Ok(value), |large| Err(Unread::Large(large)))
+}
+
+/// A JSON text without the byte order mark that readers may ignore (RFC 8259, 8.1).
+#[must_use]
+pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// The first integers of a JSON text that do not fit into 64 bits, `max` at most. A text that is not JSON gives some or
+/// none. Cost: O(bytes); for a text without long numbers a nineteenth of them is looked at.
+#[must_use]
+pub fn large_integers(json: &[u8], max: usize) -> Vec<LargeInteger> {
+    match may_have_some(json) {
+        true => Scan::default().over(json, max),
+        false => Vec::new(),
+    }
+}
+
+/// Whether there are as many digits in a row as a large integer has.
+fn may_have_some(json: &[u8]) -> bool {
+    let mut begin = 0;
+    while let Some(window) = json.get(begin..begin + DIGITS_MIN) {
+        match window.iter().rposition(|byte| !byte.is_ascii_digit()) {
+            Some(at) => begin += at + 1,
+            None => return true,
+        }
+    }
+    false
+}
+
+/// An array or object that the scan is within.
+enum Within<'j> {
+    Array(usize),
+    /// The name of the member, with quotes; `None` before it.
+    Object(Option<&'j [u8]>),
+}
+
+#[derive(Default)]
+struct Scan<'j> {
+    within: Vec<Within<'j>>,
+    found: Vec<LargeInteger>,
+}
+
+impl<'j> Scan<'j> {
+    fn over(mut self, json: &'j [u8], max: usize) -> Vec<LargeInteger> {
+        let mut at = 0;
+        while at < json.len() && self.found.len() < max {
+            let begin = at;
+            at += 1;
+            match json[begin] {
+                b'[' => self.within.push(Within::Array(0)),
+                b'{' => self.within.push(Within::Object(None)),
+                b']' | b'}' => drop(self.within.pop()),
+                b',' => match self.within.last_mut() {
+                    Some(Within::Array(i)) => *i += 1,
+                    Some(Within::Object(name)) => *name = None,
+                    None => {}
+                },
+                b'"' => {
+                    at = end_of_string(json, at);
+                    if let Some(Within::Object(name @ None)) = self.within.last_mut() {
+                        *name = json.get(begin..at);
+                    }
+                }
+                b'-' | b'0'..=b'9' => {
+                    let is_of_number =
+                        |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    at += json[at..].iter().take_while(|b| is_of_number(b)).count();
+                    self.number(&json[begin..at]);
+                }
+                _ => {}
+            }
+        }
+        self.found
+    }
+
+    fn number(&mut self, number: &[u8]) {
+        let Ok(number) = std::str::from_utf8(number) else {
+            return;
+        };
+        let is_integer = number.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+            let path = self.within.iter().map(|within| match within {
+                Within::Array(i) => PathSegment::Index(*i),
+                Within::Object(name) => PathSegment::Key(name.map(decoded).unwrap_or_default()),
+            });
+            self.found.push(LargeInteger {
+                path: path.collect(),
+                digits: number.to_owned(),
+            });
+        }
+    }
+}
+
+/// The place behind the quote that ends a string.
+fn end_of_string(json: &[u8], mut at: usize) -> usize {
+    while let Some(&byte) = json.get(at) {
+        at += if byte == b'\\' { 2 } else { 1 };
+        if byte == b'"' {
+            break;
+        }
+    }
+    at.min(json.len())
+}
+
+fn decoded(name: &[u8]) -> String {
+    serde_json::from_slice(name).unwrap_or_else(|_| String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn places(text: &str) -> Vec<String> {
+        let found = large_integers(text.as_bytes(), 100);
+        found.iter().map(|it| place(&it.path)).collect()
+    }
+
+    #[test]
+    fn integers_beyond_64_bits_are_found_with_their_place() {
+        let large = "123456789012345678901234567890";
+        let text = format!(
+            r#"{{"a": [1, {{"b\n": -{large}}}, "{large}", "\"{large}"], "c": 18446744073709551616, "d": {{}}, "e": [[], {large}]}}"#
+        );
+        assert_eq!(places(&text), ["a[1].b\n", "c", "e[1]"]);
+        assert_eq!(large_integers(text.as_bytes(), 1).len(), 1);
+        assert_eq!(
+            large_integers(text.as_bytes(), 1)[0].digits,
+            format!("-{large}")
+        );
+        assert_eq!(places(large), [""]);
+    }
+
+    #[test]
+    fn what_fits_and_what_is_no_integer_is_not_found() {
+        for text in [
+            "[18446744073709551615, -9223372036854775808, 9223372036854775807]",
+            "[1.2345678901234567890123, 1234567890123456789012e5, 1E400]",
+            r#"{"12345678901234567890123": "x"}"#,
+            "[",
+            "",
+            "\"1234567890123456789012\\",
+        ] {
+            assert_eq!(places(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_or_refused_with_the_reason() {
+        let read = |text: &str| read::<Value>(text.as_bytes()).map_err(|it| it.to_string());
+        assert_eq!(read("\u{feff}[1]"), Ok(json!([1])));
+        let large = read(r#"{"a": [18446744073709551616]}"#).unwrap_err();
+        assert!(
+            large.starts_with("`a[0]`: the integer does not fit"),
+            "{large}"
+        );
+        assert!(read("{").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_left_out_once() {
+        assert_eq!(without_byte_order_mark("\u{feff}{}".as_bytes()), b"{}");
+        assert_eq!(without_byte_order_mark(b"{}"), b"{}");
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            ".{0,30}".prop_map(Value::from),
+            "[0-9]{0,30}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::hash_map(".{0,4}", inner, 0..6)
+                    .prop_map(|it| Value::Object(it.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_large_integer_is_found_where_a_marker_is(value in values(), digits in "[1-9][0-9]{20,40}") {
+            let clean = value.to_string();
+            prop_assert!(places(&clean).is_empty());
+            // The same value with the integer as its last member.
+            let text = format!(r#"[{clean}, {{"x": {digits}}}]"#);
+            let found = large_integers(text.as_bytes(), 2);
+            let expected = LargeInteger {
+                path: vec![1.into(), "x".into()],
+                digits,
+            };
+            prop_assert_eq!(found, vec![expected]);
+        }
+
+        #[test]
+        fn bytes_of_any_kind_are_read_to_their_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = large_integers(&bytes, 3);
+        }
+    }
+
+    #[test]
+    fn the_values_that_are_refused_are_those_that_a_parser_changes() {
+        for (text, is_large) in [
+            ("9223372036854775808", false),
+            ("-9223372036854775809", true),
+        ] {
+            let parsed: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(parsed.is_f64(), is_large, "{text}");
+            assert_eq!(!places(text).is_empty(), is_large, "{text}");
+        }
+        assert_ne!(json!(1e29).to_string(), "1".repeat(30));
+    }
+}

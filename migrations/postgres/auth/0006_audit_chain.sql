@@ -1,0 +1,14 @@
+-- Each row of the audit log has a hash that includes the hash of the row before it, so that a row that is changed or
+-- removed is noticed; see crates/auth/src/store/audit_chain.rs.
+SET LOCAL search_path = taskledger_auth;
+
+ALTER TABLE audit ADD COLUMN hash TEXT COLLATE "C" NOT NULL DEFAULT '';
+
+CREATE TABLE audit_chain (
+    one     BIGINT NOT NULL PRIMARY KEY CHECK (one = 1),
+    head    TEXT COLLATE "C" NOT NULL, -- hash of the last row
+    dropped TEXT COLLATE "C" NOT NULL, -- hash of the last row that was removed because it was old
+    kept    BIGINT NOT NULL,           -- rows behind that one
+    since   BIGINT NOT NULL            -- rows up to this number have no hash
+);
+INSERT INTO audit_chain SELECT 1, '', '', 0, COALESCE(MAX(seq), 0) FROM audit;
