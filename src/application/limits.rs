@@ -19,6 +19,7 @@ pub use quota::Quota;
 pub use quotas::{InUse, QuotaOptions, Quotas, Usage};
 pub use rates::{BURST_DEFAULT, PER_SECOND_DEFAULT, RateOptions};
 
+use super::api::Cost;
 use super::authorize::UseCase;
 use super::context::Context;
 use super::error::Error;
@@ -81,8 +82,21 @@ impl Limits {
     /// # Errors
     /// `RateLimited`: the caller has to wait.
     pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
+        self.take(context, use_case.cost(), tasks)
+    }
+
+    /// Counts a call that is free for the caller's own tasks, when it adds a row to the audit log because the task is
+    /// somebody else's. Cost: O(1).
+    ///
+    /// # Errors
+    /// `RateLimited`: the caller has to wait.
+    pub(in crate::application) fn rate_audited(&self, context: &Context) -> Result<(), Error> {
+        self.take(context, Cost::Write, 1)
+    }
+
+    fn take(&self, context: &Context, cost: Cost, tasks: usize) -> Result<(), Error> {
         self.turns.note(&context.caller);
-        let taken = self.rates.take(&context.caller, use_case.cost(), tasks);
+        let taken = self.rates.take(&context.caller, cost, tasks);
         if let Err(error) = &taken {
             self.refused.count(&context.caller);
             if let Error::RateLimited { retry_after_ms } = error {

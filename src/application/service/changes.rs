@@ -7,7 +7,7 @@
 use super::Service;
 use super::audited::{Audited, changed};
 use super::auth::Access;
-use crate::application::api::{Copy, Error, Recorded, Reply, Request, Target};
+use crate::application::api::{Copy, Cost, Error, Recorded, Reply, Request, Target};
 use crate::application::context::Context;
 use crate::application::noted::Noted;
 use crate::application::sending::engine_metadata;
@@ -258,6 +258,9 @@ impl Service {
         let (of, object) = ((&self.access, context), changed.object());
         let object = object.map(|id| Arc::from(id.to_string()));
         let mut audited = Audited::new(of, action, object, detail);
+        if request.use_case().cost() == Cost::Free {
+            self.limits.rate_audited(context)?;
+        }
         audited.begin().await?;
         let owners = owners.into_iter().map(|(_, owner)| owner);
         let noted = Noted::of(context.caller.owner(), owners);

@@ -159,3 +159,42 @@ async fn readers_that_take_nothing_cost_little_and_change_nothing_for_others() {
     drop(stalled);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn stopping_is_free_for_own_tasks_and_costs_a_change_for_those_of_others() {
+    let folder = Folder::new();
+    let slow = [
+        "--auth",
+        "on",
+        "--rate-per-second",
+        "1",
+        "--rate-burst",
+        "40",
+    ];
+    let server = Server::start_with(&folder, &slow).await;
+    let admin = server.api.with_token(&folder.first_token());
+    let new = json!({"name": "ann", "scopes": ["tasks:read", "tasks:write", "tasks:run"]});
+    let made = admin.call("tokens.create", new).await;
+    let ann = server.api.with_token(made["token"].as_str().unwrap());
+    let hers = ann.call("tasks.create", json!({"name": "hers"})).await["id"].clone();
+    let own = admin.call("tasks.create", json!({"name": "own"})).await["id"].clone();
+
+    let cancels = async |task: &serde_json::Value, times: usize| {
+        let mut refused = 0;
+        for _ in 0..times {
+            let cancel = json!({"task_id": task});
+            let answer = admin.try_call("tasks.cancel", cancel, None).await;
+            let is_rate = answer.is_err_and(|it| format!("{it:?}").contains("-32013"));
+            refused += usize::from(is_rate);
+        }
+        refused
+    };
+    assert_eq!(cancels(&own, 20).await, 0);
+    assert!(cancels(&hers, 20).await > 0);
+    assert_eq!(
+        cancels(&own, 5).await,
+        0,
+        "an empty bucket keeps nobody from stopping"
+    );
+    server.stop().await;
+}
