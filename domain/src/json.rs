@@ -3,9 +3,25 @@
 //! Values hold integers of 64 bits. `serde_json` reads a larger one as the nearest double, so that another number would
 //! be stored. Readers of JSON ask [`large_integers`] first and refuse what it finds.
 
-use crate::violation::PathSegment;
+use crate::limits::cut;
+use crate::violation::{PathSegment, Violation};
 use serde::de::DeserializeOwned;
 use std::fmt;
+
+macro_rules! reserved_name {
+    () => {
+        "$serde_json::private::RawValue"
+    };
+}
+pub(crate) use reserved_name;
+
+/// The name with which `serde_json` marks a raw value. An object that has it first is read as the JSON in its text, and
+/// one that has it later cannot be read again, so it is refused everywhere.
+pub const RESERVED_NAME: &str = reserved_name!();
+/// Why a member of the reserved name is refused.
+pub const RESERVED: &str = "the name `$serde_json::private::RawValue` is reserved";
+/// What is accepted in its place.
+pub const RESERVED_EXPECTED: &str = "another name";
 
 /// Why a larger integer is refused.
 pub const TOO_LARGE: &str = "the integer does not fit into 64 bits";
@@ -14,6 +30,10 @@ pub const TOO_LARGE_EXPECTED: &str =
     "an integer from -9223372036854775808 to 18446744073709551615, or a string";
 /// Digits from which an integer may not fit.
 const DIGITS_MIN: usize = 19;
+/// Levels of nesting that are followed: the parser takes no more.
+pub const DEPTH_MAX: usize = 128;
+/// Bytes of a name in a path.
+const NAME_BYTES_MAX: usize = Violation::NAME_BYTES_MAX;
 /// Characters of a place that is shown.
 const PLACE_CHARS_MAX: usize = 256;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -23,7 +43,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub struct LargeInteger {
     /// Its place in the text.
     pub path: Vec<PathSegment>,
-    /// Its digits.
+    /// The integer as it is written, with its sign.
     pub digits: String,
 }
 
@@ -60,6 +80,9 @@ pub enum Unread {
     /// It has an integer that would become another number.
     #[error("{0}")]
     Large(LargeInteger),
+    /// A member has the name [`RESERVED_NAME`].
+    #[error("{RESERVED}, expected {RESERVED_EXPECTED}")]
+    Reserved,
 }
 
 /// Reads a JSON text as it is meant: a byte order mark is left out, and an integer beyond 64 bits is refused.
@@ -68,6 +91,9 @@ pub enum Unread {
 /// [`Unread`].
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unread> {
     let text = without_byte_order_mark(text);
+    if has_reserved_name(text) {
+        return Err(Unread::Reserved);
+    }
     let value = serde_json::from_slice(text)?;
     let large = large_integers(text, 1).pop();
     large.map_or(Ok(value), |large| Err(Unread::Large(large)))
@@ -79,14 +105,25 @@ pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// The first integers of a JSON text that do not fit into 64 bits, `max` at most. A text that is not JSON gives some or
-/// none. Cost: O(bytes); for a text without long numbers a nineteenth of them is looked at.
+/// The first integers of a JSON text that do not fit into 64 bits, `max` at most. For texts that a parser has accepted:
+/// others give some or none, and nothing is found deeper than [`DEPTH_MAX`]. Cost: O(bytes); for a text without long
+/// numbers a nineteenth of them is looked at. Memory: O(`max` * depth).
 #[must_use]
 pub fn large_integers(json: &[u8], max: usize) -> Vec<LargeInteger> {
     match may_have_some(json) {
         true => Scan::default().over(json, max),
         false => Vec::new(),
     }
+}
+
+/// Whether a member of an object in a JSON text has the name [`RESERVED_NAME`], in whichever way it is written. To be
+/// asked before the text is parsed. Cost: O(bytes); little for a text that has neither the name nor escapes.
+#[must_use]
+pub fn has_reserved_name(json: &[u8]) -> bool {
+    // A name with an escape in it may be any.
+    let may_be = memchr::memmem::find(json, b"private::RawValue").is_some()
+        || memchr::memmem::find(json, b"\\u00").is_some();
+    may_be && Scan::has_name(json)
 }
 
 /// Whether there are as many digits in a row as a large integer has.
@@ -117,7 +154,7 @@ struct Scan<'j> {
 impl<'j> Scan<'j> {
     fn over(mut self, json: &'j [u8], max: usize) -> Vec<LargeInteger> {
         let mut at = 0;
-        while at < json.len() && self.found.len() < max {
+        while at < json.len() && self.found.len() < max && self.within.len() <= DEPTH_MAX {
             let begin = at;
             at += 1;
             match json[begin] {
@@ -145,6 +182,29 @@ impl<'j> Scan<'j> {
             }
         }
         self.found
+    }
+
+    /// Whether a string of the text that a colon follows is the reserved name.
+    fn has_name(json: &[u8]) -> bool {
+        let mut at = 0;
+        while let Some(found) = json.get(at..).and_then(|rest| memchr::memchr(b'"', rest)) {
+            let begin = at + found;
+            at = end_of_string(json, begin + 1);
+            let string = &json[begin..at];
+            // Each character of the name may be written with six.
+            let may_be =
+                (RESERVED_NAME.len()..=6 * RESERVED_NAME.len() + 2).contains(&string.len());
+            let is_name =
+                || serde_json::from_slice::<String>(string).is_ok_and(|it| it == RESERVED_NAME);
+            let is_followed = || {
+                let behind = json[at..].iter().find(|byte| !byte.is_ascii_whitespace());
+                behind == Some(&b':')
+            };
+            if may_be && is_name() && is_followed() {
+                return true;
+            }
+        }
+        false
     }
 
     fn number(&mut self, number: &[u8]) {
@@ -176,8 +236,14 @@ fn end_of_string(json: &[u8], mut at: usize) -> usize {
     at.min(json.len())
 }
 
+/// A name that is written in quotes, cut at [`NAME_BYTES_MAX`].
 fn decoded(name: &[u8]) -> String {
-    serde_json::from_slice(name).unwrap_or_else(|_| String::from_utf8_lossy(name).into_owned())
+    let whole = (name.len() <= NAME_BYTES_MAX).then(|| serde_json::from_slice(name).ok());
+    whole.flatten().unwrap_or_else(|| {
+        let name = name.get(1..).unwrap_or_default();
+        let begin = &name[..name.len().min(NAME_BYTES_MAX)];
+        cut(&String::from_utf8_lossy(begin), NAME_BYTES_MAX).to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -221,6 +287,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_of_long_names_and_of_depth_is_bounded() {
+        let large = "1".repeat(30);
+        let name = "n".repeat(1_000_000);
+        let text = format!(r#"{{"{name}": [{}]}}"#, vec![&*large; 100].join(","));
+        let found = large_integers(text.as_bytes(), 100);
+        assert_eq!(found.len(), 100);
+        let kept = |it: &LargeInteger| format!("{:?}", it.path).len();
+        assert!(found.iter().map(kept).sum::<usize>() < 100 * 400);
+        let deep = format!("{}{large}", "[".repeat(100_000));
+        assert_eq!(large_integers(deep.as_bytes(), 100), []);
+    }
+
+    #[test]
     fn a_text_is_read_or_refused_with_the_reason() {
         let read = |text: &str| read::<Value>(text.as_bytes()).map_err(|it| it.to_string());
         assert_eq!(read("\u{feff}[1]"), Ok(json!([1])));
@@ -230,6 +309,29 @@ mod tests {
             "{large}"
         );
         assert!(read("{").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn the_reserved_name_is_found_however_it_is_written() {
+        let escaped = r"\u0024serde_json::private::RawValu\u0065";
+        for (text, is_found) in [
+            (format!(r#"{{"{RESERVED_NAME}": "1"}}"#), true),
+            (format!(r#"[{{"a": 1, "{escaped}" : "1"}}]"#), true),
+            (format!(r#"{{"a": "{RESERVED_NAME}"}}"#), false),
+            (format!(r#"{{"a\"{RESERVED_NAME}": "1"}}"#), false),
+            (r#"{"$serde_json::private::Number": "1"}"#.to_owned(), false),
+        ] {
+            assert_eq!(has_reserved_name(text.as_bytes()), is_found, "{text}");
+            if is_found {
+                let unread = read::<Value>(text.as_bytes());
+                assert!(matches!(unread, Err(Unread::Reserved)), "{text}");
+            }
+        }
+        let map = json!({"a": {"b": 1, RESERVED_NAME: "x"}});
+        let unfit = crate::Payload::checked(map.as_object().unwrap());
+        assert_eq!(unfit, Err(crate::payload::Unfit::ReservedName));
+        let text = json!({"a": format!("\"{RESERVED_NAME}\":")});
+        assert!(crate::Payload::checked(text.as_object().unwrap()).is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! JSON objects that the rules carry but never look into.
 
+use crate::json;
 use crate::limits;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -47,6 +48,9 @@ impl Payload {
         let bytes = payload.as_str().len();
         if bytes > limits::PAYLOAD_BYTES_MAX {
             return Err(Unfit::TooLarge(bytes));
+        }
+        if is_reserved_name_in(payload.as_str()) {
+            return Err(Unfit::ReservedName);
         }
         let levels = 1 + map.values().map(depth).max().unwrap_or(0);
         if levels > limits::PAYLOAD_DEPTH_MAX {
@@ -137,6 +141,12 @@ impl Visitor<'_> for NameOf<'_> {
     }
 }
 
+/// Whether an object in a text that `serde_json` has written has a member of the reserved name. In such a text a name is
+/// not escaped, and a quote within a string is.
+fn is_reserved_name_in(text: &str) -> bool {
+    text.contains(concat!("\"", json::reserved_name!(), "\":"))
+}
+
 /// The text of one JSON value of any kind, shared.
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
@@ -190,6 +200,8 @@ pub enum Unfit {
     TooLarge(usize),
     /// It has so many JSON levels, more than [`limits::PAYLOAD_DEPTH_MAX`].
     TooDeep(usize),
+    /// An object in it has a member of the name [`json::RESERVED_NAME`].
+    ReservedName,
 }
 
 impl Unfit {
@@ -199,6 +211,7 @@ impl Unfit {
         match self {
             Self::TooLarge(bytes) => format!("Too large: {bytes} bytes of JSON"),
             Self::TooDeep(levels) => format!("Nested too deep: {levels} levels"),
+            Self::ReservedName => json::RESERVED.to_owned(),
         }
     }
 
@@ -208,6 +221,7 @@ impl Unfit {
         match self {
             Self::TooLarge(_) => format!("at most {} bytes", limits::PAYLOAD_BYTES_MAX),
             Self::TooDeep(_) => format!("at most {} levels of JSON", limits::PAYLOAD_DEPTH_MAX),
+            Self::ReservedName => json::RESERVED_EXPECTED.to_owned(),
         }
     }
 
@@ -216,6 +230,7 @@ impl Unfit {
     pub const fn found(self) -> usize {
         match self {
             Self::TooLarge(found) | Self::TooDeep(found) => found,
+            Self::ReservedName => 1,
         }
     }
 }

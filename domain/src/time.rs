@@ -9,6 +9,10 @@ use std::fmt;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// 0000-01-01T00:00:00Z, the first time that RFC 3339 can write.
+    const FIRST: Self = Self(-62_167_219_200_000_000);
+    /// The last microsecond of 9999, the last time that RFC 3339 can write.
+    const LAST: Self = Self(253_402_300_799_999_999);
     /// Later than every time that can be written.
     pub const FAR_FUTURE: Self = Self(i64::MAX);
 
@@ -23,9 +27,14 @@ impl Timestamp {
             return Err(InvalidTime::Form);
         }
         let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTime::Form)?;
-        match is_second(&time.to_utc()) {
-            true => Ok(Self(time.timestamp_micros())),
-            false => Err(InvalidTime::LeapSecond),
+        if !is_second(&time.to_utc()) {
+            return Err(InvalidTime::LeapSecond);
+        }
+        let parsed = Self(time.timestamp_micros());
+        // An offset or a leap second may lead out of the years that can be written.
+        match (Self::FIRST..=Self::LAST).contains(&parsed) {
+            true => Ok(parsed),
+            false => Err(InvalidTime::Range),
         }
     }
 
@@ -54,6 +63,9 @@ pub enum InvalidTime {
     /// It has another form.
     #[error("not an RFC 3339 time such as 2026-01-31T12:00:00Z")]
     Form,
+    /// It is outside of the years 0000 to 9999 in UTC.
+    #[error("outside of the years 0000 to 9999 in UTC")]
+    Range,
     /// It is a second 60 where no leap second can be.
     #[error("second 60 exists only at 23:59:60 UTC on June 30th and December 31st")]
     LeapSecond,
@@ -96,7 +108,17 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         if d.is_human_readable() {
             let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
-            Self::parse(&text).map_err(de::Error::custom)
+            // What was computed and stored may be later than a caller can write.
+            let computed = || {
+                let time = text.parse::<DateTime<Utc>>().ok();
+                let number = || text.strip_suffix("us")?.parse().ok();
+                time.map(|time| time.timestamp_micros()).or_else(number)
+            };
+            let parsed = Self::parse(&text);
+            parsed.or_else(|error| {
+                let later = computed().map(Self);
+                later.ok_or_else(|| de::Error::custom(error))
+            })
         } else {
             i64::deserialize(d).map(Self)
         }
@@ -130,6 +152,26 @@ mod tests {
                 Err(InvalidTime::LeapSecond),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn times_beyond_the_years_that_can_be_written_are_refused_and_can_be_read_from_the_log() {
+        for text in [
+            "9999-12-31T23:59:60Z",
+            "9999-12-31T23:59:59-00:01",
+            "0000-01-01T00:00:00+00:01",
+        ] {
+            assert_eq!(Timestamp::parse(text), Err(InvalidTime::Range), "{text}");
+        }
+        for text in ["9999-12-31T23:59:59.999999Z", "0000-01-01T00:00:00Z"] {
+            assert!(Timestamp::parse(text).is_ok(), "{text}");
+        }
+        let last = Timestamp::parse("9999-12-31T23:59:59Z").unwrap();
+        for computed in [last.plus_ms(5_000), Timestamp::FAR_FUTURE] {
+            let written = serde_json::to_string(&computed).unwrap();
+            let read: Timestamp = serde_json::from_str(&written).unwrap();
+            assert_eq!(read, computed, "{written}");
         }
     }
 

@@ -65,8 +65,15 @@ fn consistent(report: &Report, lines: Option<usize>) {
 
 /// A workflow gives tasks, a run of it begins, and what it says of itself does not change.
 fn playable(workflow: &Workflow) {
-    let tasks = workflow.tasks(&Map::new(), None);
-    let tasks = tasks.expect("there is no trigger that could not fit");
+    // A trigger that the document needs and that is not given is named.
+    let tasks = match workflow.tasks(&Map::new(), None) {
+        Ok(tasks) => tasks,
+        Err(taskledger_workflows::UnfitTrigger::Lacking(lacking)) => {
+            assert!(!lacking.is_empty());
+            return;
+        }
+        Err(other) => panic!("there is no trigger that could not fit: {other:?}"),
+    };
     assert_eq!(tasks.len(), workflow.phases.len() + 1);
     assert!(parse_tasks(&Value::Array(tasks)).is_ok());
     assert_eq!(workflow.hash.len(), 64);

@@ -222,7 +222,19 @@ impl ExecutorError {
 /// The codes that `params.retry` lists under this name; `None`: no such list.
 fn retry_codes(params: &Map<String, Value>, list: &str) -> Option<Vec<u64>> {
     let codes = params.get("retry")?.get(list)?.as_array()?;
-    Some(codes.iter().filter_map(Value::as_u64).collect())
+    Some(codes.iter().filter_map(whole).collect())
+}
+
+/// A whole number that is not negative, which JSON Schema takes as `1.0` too.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it is whole and within bounds
+fn whole(value: &Value) -> Option<u64> {
+    /// Larger doubles have no fraction.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let of_double =
+        |it: f64| (it.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&it)).then_some(it as u64);
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(of_double))
 }
 
 /// A question to a person.

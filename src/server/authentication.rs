@@ -12,6 +12,12 @@ use std::sync::Arc;
 use taskledger_auth::jwt::Issuers;
 use taskledger_auth::{Action, AuditLog, By, Entry};
 
+/// The file in a data folder whose server has asked for credentials: if `auth.db` is lost, the next one does not let in
+/// everybody.
+const CREDENTIALS_FILE: &str = "credentials-required";
+const CREDENTIALS_TEXT: &str =
+    "The server of this folder asks for credentials, which are in auth.db.\n";
+
 impl Server {
     /// Who tells whose credentials they are; `None`: everybody is let in. `is_reachable`: from other machines.
     /// A server that lets in nobody without credentials and has none makes the first token.
@@ -33,6 +39,14 @@ impl Server {
                     .await??
             }
         };
+        if let Some(folder) = &self.storage.beside {
+            let mark = folder.join(CREDENTIALS_FILE);
+            if is_on && !mark.exists() {
+                std::fs::write(&mark, CREDENTIALS_TEXT).map_err(StartError::Mark)?;
+            } else if mode == AuthMode::Auto && !is_on && mark.exists() {
+                return Err(StartError::TokensLost(folder.clone()));
+            }
+        }
         if !is_on {
             if is_reachable {
                 tracing::warn!("anybody who reaches this server may do everything: --auth is off");

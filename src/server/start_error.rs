@@ -81,6 +81,16 @@ pub enum StartError {
     /// The leases of the nodes cannot be read.
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
+    /// The tokens of a folder are gone.
+    #[error(
+        "the server of `{}` has asked for credentials, and `auth.db` there has no token: it was lost or replaced. Restore \
+         it from a backup, or say what you want: `--auth on` makes a new first token, `--auth off` lets in everybody",
+        .0.display()
+    )]
+    TokensLost(PathBuf),
+    /// It cannot be noted that the server asks for credentials.
+    #[error("it cannot be noted in the data folder that the server asks for credentials: {0}")]
+    Mark(#[source] std::io::Error),
     /// Another node does not do as this one about credentials.
     #[error("{}", differs(*is_on, other.as_deref()))]
     Authentication {

@@ -51,7 +51,8 @@ for (const connection of ["socket", "poll"]) {
       infinite: [{ a: Infinity }, /`a` is Infinity, expected a finite number/],
       array: [[1], /a value of type `array`, expected an object/],
       date: [new Date(0), /a value of type `string`, expected an object/],
-      bigint: [{ a: 1n }, /^the output is no JSON: /],
+      bigint: [{ a: 2n ** 64n }, /`a` is 18446744073709551616n, expected an integer of 64 bits/],
+      map: [{ a: new Map([[1, 2]]) }, /`a` is a value of type `Map`/],
       odd: [{ toJSON() { throw Object.create(null); } }, /^the output is no JSON: /],
     };
     const fine = { deepest: nested(100), wide: { a: Array.from({ length: 200 }, (_, i) => [{ i }]) }, escaped: { a: "\\ud800 🦀 {[\"" }, nothing: { a: null } };
@@ -76,7 +77,7 @@ for (const connection of ["socket", "poll"]) {
     const cyclic = { question: "Which?", context: {} };
     cyclic.context.self = cyclic;
     const questions = {
-      bigint: [{ question: "Which?", choices: [{ value: 1n }] }, /^the question is no JSON: .*BigInt/],
+      bigint: [{ question: "Which?", choices: [{ value: 2n ** 64n }] }, /`value` is 18446744073709551616n, expected an integer of 64 bits/],
       cyclic: [cyclic, /^the question is no JSON: Converting circular structure/],
       odd: [{ question: "Which?", toJSON() { throw Object.create(null); } }, /^the question is no JSON: /],
       nan: [{ question: "Which?", timeout_seconds: Number.NaN }, /`timeout_seconds` is NaN, expected a finite number/],

@@ -210,8 +210,8 @@ pub(crate) fn result(binding: Binding, status: StatusCode, body: &[u8]) -> Resul
     }
     let members = match json::read(body) {
         Ok(Value::Object(members)) => Some(members),
-        Err(Unread::Large(large)) => {
-            let text = format!("the answer of the agent cannot be kept: {large}");
+        Err(lossy @ (Unread::Large(_) | Unread::Reserved)) => {
+            let text = format!("the answer of the agent cannot be kept: {lossy}");
             return Err(Error::Invalid(text));
         }
         Ok(_) | Err(Unread::Json(_)) => None,

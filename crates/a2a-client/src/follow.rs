@@ -44,13 +44,13 @@ pub trait Watcher: Send {
     async fn retries(&mut self, retry: Retry<'_>);
 }
 
-/// Names the question for which a task waits: by its message, else by the time since when it waits; empty if the agent
-/// gives neither.
+/// Names the question for which a task waits: by its message, else by the time since when it waits; `None` if the agent
+/// gives neither, so that it cannot be told from another question.
 #[must_use]
-pub fn question_id(status: &TaskStatus) -> String {
+pub fn question_id(status: &TaskStatus) -> Option<String> {
     let message = status.message.as_ref().map(|it| it.message_id.clone());
     let since = || status.timestamp.map(|it| it.to_rfc3339());
-    message.or_else(since).unwrap_or_default()
+    message.filter(|it| !it.is_empty()).or_else(since)
 }
 
 /// A failed call that is tried again.
@@ -135,7 +135,7 @@ impl<'w> Followed<'w> {
             self.answered = None;
             return Ok(state.is_terminal().then(|| Turn::Task(task.clone())));
         }
-        let asks_again = self.answered.as_ref() == Some(&question_id(&task.status));
+        let asks_again = self.answered.is_some() && self.answered == question_id(&task.status);
         Ok((!asks_again).then(|| Turn::Task(task.clone())))
     }
 

@@ -416,6 +416,7 @@ async fn a_question_without_a_message_is_known_by_its_time() {
         asks_at("2026-01-01T00:00:01Z"),
     );
     let answered = question_id(&Task::from_json(old.clone()).expect("a task").status);
+    let answered = answered.expect("a time");
     for next in [new, task("COMPLETED")] {
         let script = script([
             Next::Stream(vec![("1", json!({"task": old}))], false),

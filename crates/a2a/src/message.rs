@@ -149,6 +149,27 @@ impl Part {
         (!texts.is_empty()).then(|| texts.concat())
     }
 
+    /// The same parts of an artifact, where pieces of a text that follow each other are one part. Parts that say more of
+    /// themselves are left as they are.
+    #[must_use]
+    pub fn joined(parts: &[Self]) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let is_plain = |it: &Self| it.metadata.is_none() && it.filename.is_none();
+            if let (Content::Text(more), Some(last)) = (&part.content, joined.last_mut())
+                && is_plain(part)
+                && is_plain(last)
+                && last.media_type == part.media_type
+                && let Content::Text(text) = &mut last.content
+            {
+                text.push_str(more);
+                continue;
+            }
+            joined.push(part.clone());
+        }
+        joined
+    }
+
     /// The first JSON value of these.
     #[must_use]
     pub fn data_of(parts: &[Self]) -> Option<&Value> {

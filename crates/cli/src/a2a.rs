@@ -282,7 +282,7 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
 async fn question(agent: &Agent, task: Option<&str>) -> Option<String> {
     let task = agent.get(task?, Some(0)).await.ok()?;
     let asks = task.status.state.is_interrupted();
-    asks.then(|| question_id(&task.status))
+    question_id(&task.status).filter(|_| asks)
 }
 
 /// The option that names the same binding, behind a blank.

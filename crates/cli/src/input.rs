@@ -95,7 +95,7 @@ fn json_or_yaml(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
         return match json::read(text.as_bytes()) {
             Ok(value) => Ok(value),
-            Err(Unread::Large(large)) => Err(large.to_string()),
+            Err(lossy @ (Unread::Large(_) | Unread::Reserved)) => Err(lossy.to_string()),
             Err(Unread::Json(error)) => {
                 taskledger_workflows::value(text).map_err(|_| format!("not valid JSON: {error}"))
             }

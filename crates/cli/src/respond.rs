@@ -66,7 +66,7 @@ pub async fn respond(args: Args, out: &mut Output) -> Result<ExitCode, CliError>
     };
     let value = match json::read(answer.as_bytes()) {
         Ok(value) if !args.text => value,
-        Err(error @ Unread::Large(_)) if !args.text => {
+        Err(error @ (Unread::Large(_) | Unread::Reserved)) if !args.text => {
             let reason = format!("the answer: {error}; --text sends it as a text");
             return Err(CliError::Usage(reason));
         }

@@ -241,8 +241,9 @@ impl What {
             Some(file) => {
                 let text = read_text(&file)
                     .map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))?;
-                let tasks: Value = json::read(text.as_bytes())
-                    .map_err(|error| CliError::Usage(format!("`{file}` is not JSON: {error}")))?;
+                let tasks: Value = json::read(text.as_bytes()).map_err(|error| {
+                    CliError::Usage(format!("`{file}`: {error}, expected JSON"))
+                })?;
                 // A file for `tasks.execute` has them in `tasks`.
                 Some(tasks.get("tasks").cloned().unwrap_or(tasks))
             }

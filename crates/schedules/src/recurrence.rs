@@ -65,7 +65,7 @@ impl Recurrence {
                 start.replace(read_start(line, &mut zone, zones)?).is_some()
             } else if let Some(rule) = upper.strip_prefix("RRULE:") {
                 parts.replace(Parts::parse(rule, text)?).is_some()
-            } else if upper.contains('=') && !upper.contains(':') {
+            } else if is_part(&upper) {
                 parts.replace(Parts::parse(&upper, text)?).is_some()
             } else {
                 let what = line.split([':', ';', '=']).next().unwrap_or_default();
@@ -212,7 +212,10 @@ fn read_start(line: &str, zone_of_rule: &mut Zone, zones: &Zones) -> Result<i64,
             if value.ends_with('Z') {
                 return Err(fault("both `TZID` and `Z`"));
             }
-            *zone_of_rule = zone(given, zones)?;
+            *zone_of_rule = zone(given, zones).map_err(|unknown| Invalid {
+                field: "rrule",
+                ..unknown
+            })?;
         } else if !(name.eq_ignore_ascii_case("VALUE") && given.eq_ignore_ascii_case("DATE-TIME")) {
             return Err(fault("a parameter other than `TZID`"));
         }
@@ -241,18 +244,27 @@ fn read_until(text: &str, zone: &Zone) -> Result<i64, Invalid> {
         (None, 8) => date(text).map(|day| day * DAY + DAY - 1),
         (None, _) => date_time(text),
     };
-    let instant = local
-        .and_then(|local| zone.instant(local))
-        .ok_or_else(fault)?;
-    Ok(instant.again.unwrap_or(instant.at))
+    let local = local.ok_or_else(fault)?;
+    // Zones end a day before the year 9999 does, which often means "for ever".
+    Ok(match zone.instant(local) {
+        Some(instant) => instant.again.unwrap_or(instant.at),
+        None => local,
+    })
+}
+
+/// Whether a line begins with a part of a rule, such as `FREQ=`.
+fn is_part(line: &str) -> bool {
+    let name = line.split('=').next().unwrap_or_default();
+    line.contains('=') && !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphabetic())
 }
 
 /// `20260131T090000` in seconds since 1970-01-01T00:00:00 by the same clock.
 fn date_time(text: &str) -> Option<i64> {
     let (day, time) = text.split_once('T')?;
     let [hour, minute, second] = digits(time, [2, 2, 2])?;
-    let is_time = hour < 24 && minute < 60 && second < 60;
-    let at = i64::from(hour * 3_600 + minute * 60 + second);
+    let is_time = hour < 24 && minute < 60 && second <= 60;
+    // A leap second is read as the one before it (RFC 5545 3.3.12).
+    let at = i64::from(hour * 3_600 + minute * 60 + second.min(59));
     date(day).filter(|_| is_time).map(|day| day * DAY + at)
 }
 

@@ -77,7 +77,7 @@ impl TooLarge {
         match Payload::checked(output) {
             Ok(whole) => Ok(Ok(whole)),
             Err(Unfit::TooLarge(bytes)) => Ok(Err(Self::of(output, bytes))),
-            Err(unfit @ Unfit::TooDeep(_)) => Err(unfit),
+            Err(unfit @ (Unfit::TooDeep(_) | Unfit::ReservedName)) => Err(unfit),
         }
     }
 

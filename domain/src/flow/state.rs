@@ -153,11 +153,15 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Milliseconds within which its tasks must have started that do not say so themselves. One that waits for an
-    /// unknown executor waits at least as long as the call says.
+    /// Milliseconds within which its tasks must have started that do not say so themselves. Where tasks may wait for an
+    /// unknown executor, they wait at least as long as the call says.
     pub(crate) fn start_within_ms(&self) -> Option<u64> {
         let start_ms = self.wait_bounds.start_ms?;
-        Some(start_ms.max(self.executor_wait_ms))
+        let at_least_ms = match self.allow_unknown_executors {
+            true => self.executor_wait_ms,
+            false => 0,
+        };
+        Some(start_ms.max(at_least_ms))
     }
 
     /// Nothing of it is running, runnable or awaited.

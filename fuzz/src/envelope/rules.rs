@@ -28,6 +28,8 @@ pub(super) enum Expected<'a> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Body<'_> {
+    // RFC 8259, 8.1
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Body::NotJson;
     };

@@ -43,10 +43,12 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         return verify_file(file, args.head, out);
     }
     let report = storage::verify(&args.storage, args.head).await?;
-    let audit = storage::prove_audit(&args.storage).await?;
-    let audit_fault = audit.as_ref().and_then(|audit| audit.fault.as_ref());
-    let is_sound = report.is_sound() && audit_fault.is_none();
+    let audit = storage::prove_audit(&args.storage).await;
+    let has_fault = |audit: &Option<AuditProof>| audit.iter().any(|it| it.fault.is_some());
+    let mut is_sound = report.is_sound();
     if out.is_json() {
+        let audit = audit?;
+        is_sound &= !has_fault(&audit);
         out.value(&serde_json::json!({"sound": is_sound, "report": report, "audit": audit}))?;
     } else {
         out.lines(report.faults.iter().map(ToString::to_string))?;
@@ -74,6 +76,9 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
             (false, _) => State::Damaged,
         };
         out.lines(chain_lines(report.chain, args.head, state))?;
+        // The report of the log is of use also when this fails.
+        let audit = audit?;
+        is_sound &= !has_fault(&audit);
         out.lines(audit.as_ref().map(audit_line))?;
     }
     Ok(if is_sound {

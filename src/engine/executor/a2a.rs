@@ -339,7 +339,8 @@ async fn answer(
 
 fn asks(task: &Task, message: Option<&str>) -> bool {
     task.status.state == TaskState::InputRequired
-        && message.is_some_and(|message| message == question_id(&task.status))
+        && message.is_some()
+        && message == question_id(&task.status).as_deref()
 }
 
 /// Whether an answer may have been refused because the task does not wait for it any more.

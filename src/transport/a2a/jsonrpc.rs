@@ -130,8 +130,12 @@ fn no_method(method: &str, names: &[&str]) -> Error {
 }
 
 fn first_reason(data: &Value, otherwise: &str) -> String {
-    let reason = data.pointer("/errors/0/reason").and_then(Value::as_str);
-    reason.unwrap_or(otherwise).to_owned()
+    let Some(first) = data.pointer("/errors/0") else {
+        return otherwise.to_owned();
+    };
+    let text = |name: &str| first.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (field, reason, expected) = (text("field"), text("reason"), text("expected"));
+    format!("`{field}`: {reason}, expected {expected}")
 }
 
 /// The text of an id; that of none is null.

@@ -145,6 +145,7 @@ pub(super) fn of_body(body: &[u8]) -> Result<Map<String, Value>, Error> {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Error::invalid_member("", "the body must be a JSON object")),
         Err(Unread::Json(error)) => Err(Error::new(ErrorKind::Parse, error.to_string())),
+        Err(Unread::Reserved) => Err(Error::invalid_member(json::RESERVED_NAME, json::RESERVED)),
         Err(Unread::Large(large)) => Err(Error::invalid_member(
             json::place(&large.path),
             json::TOO_LARGE,

@@ -33,6 +33,8 @@ pub(super) struct MeteredSocket {
     is_write_pending: bool,
     /// The last flush did not end.
     is_flush_pending: bool,
+    /// Bytes were written since the last read: the peer takes what it is sent, however slowly.
+    has_written: bool,
     /// The reader that waits until writes go on.
     reader: Option<Waker>,
 }
@@ -56,6 +58,7 @@ impl MeteredSocket {
             last_stream: 0,
             is_write_pending: false,
             is_flush_pending: false,
+            has_written: false,
             reader: None,
         }
     }
@@ -111,6 +114,7 @@ impl MeteredSocket {
 
     fn note_write(&mut self, written: &Poll<io::Result<usize>>, pieces: &[io::IoSlice<'_>]) {
         self.is_write_pending = written.is_pending();
+        self.has_written |= matches!(written, Poll::Ready(Ok(count)) if *count > 0);
         self.wake_reader();
         let Poll::Ready(Ok(count)) = written else {
             return;
@@ -135,8 +139,8 @@ impl MeteredSocket {
     }
 
     fn wake_reader(&mut self) {
-        if !self.is_write_pending
-            && !self.is_flush_pending
+        let is_idle = !self.is_write_pending && !self.is_flush_pending;
+        if (is_idle || self.has_written)
             && let Some(reader) = self.reader.take()
         {
             reader.wake();
@@ -154,8 +158,9 @@ impl AsyncRead for MeteredSocket {
         if me.traffic.overhead.is_exhausted() {
             return me.refuse(cx);
         }
-        if me.is_write_pending || me.is_flush_pending {
-            // Answers to what is read, such as pongs, would pile up in memory.
+        if (me.is_write_pending || me.is_flush_pending) && !me.has_written {
+            // The peer takes nothing, so answers to what is read, such as pongs, would pile up in memory. While a long
+            // answer is on its way to a slow peer, its pongs and renewals are read.
             me.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
@@ -166,6 +171,9 @@ impl AsyncRead for MeteredSocket {
         {
             buffer.set_filled(before);
             return me.refuse(cx);
+        }
+        if read.is_ready() {
+            me.has_written = false;
         }
         read
     }

@@ -1,10 +1,10 @@
 //! Parses the bytes of a body into calls. Decides what is JSON, what is a request and what it is answered to; knows no
 //! method.
 //!
-//! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once
-//! into the value that authorisation and execution both use (of duplicate names inside it the last
-//! wins, and integers of more than 64 bits are refused), members that nobody reads are checked and dropped without being stored. Nesting is
-//! limited to 127 levels by the parser, everywhere, so no body can exhaust the stack.
+//! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once into the value that
+//! authorisation and execution both use (of members with one name the last counts, and integers of more than 64 bits are
+//! refused), other members are checked and dropped. Nesting is limited to 127 levels by the parser, everywhere, so no
+//! body can exhaust the stack.
 
 use super::error::RpcError;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
 use taskledger_domain::json::{
-    LargeInteger, TOO_LARGE, TOO_LARGE_EXPECTED, large_integers, without_byte_order_mark,
+    LargeInteger, RESERVED, RESERVED_EXPECTED, RESERVED_NAME, TOO_LARGE, TOO_LARGE_EXPECTED,
+    has_reserved_name, large_integers, without_byte_order_mark,
 };
 use taskledger_domain::limits::{BATCH_CALLS_MAX, VIOLATIONS_MAX};
 use taskledger_domain::{PathSegment, Violation};
@@ -132,9 +133,17 @@ pub fn parse(body: &[u8]) -> Envelope {
         Ok(text) => text,
         Err(error) => return Envelope::Refused(RpcError::parse_error(error)),
     };
+    if has_reserved_name(text.as_bytes()) {
+        let name = Value::from(RESERVED_NAME);
+        let fault = Violation::of("body", RESERVED, RESERVED_EXPECTED, &name);
+        return Envelope::Refused(RpcError::invalid_request(vec![fault]));
+    }
     let mut envelope = parsed(text);
-    for large in large_integers(text.as_bytes(), VIOLATIONS_MAX) {
-        envelope.fault(&large);
+    // What is no JSON is not looked at again.
+    if !matches!(envelope, Envelope::Refused(_)) {
+        for large in large_integers(text.as_bytes(), VIOLATIONS_MAX) {
+            envelope.fault(&large);
+        }
     }
     envelope
 }

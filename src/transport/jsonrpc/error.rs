@@ -297,7 +297,7 @@ impl RpcError {
             vec![Violation::of(
                 "server",
                 reason,
-                "the same call later, with the same idempotency key if it has one",
+                "the same call once what the reason names is mended",
                 &Value::Null,
             )],
         )

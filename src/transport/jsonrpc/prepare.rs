@@ -39,6 +39,16 @@ pub(super) fn prepare<C>(
         .metadata
         .as_ref()
         .and_then(|m| m.get("idempotency_key"));
+    let mut members = request.metadata.iter().flat_map(Map::keys);
+    if let (None, Some(name)) = (key, members.find(|it| is_misspelt_key(it))) {
+        // The call would be carried out again when it is repeated.
+        return Err(RpcError::invalid_params(vec![Violation::new(
+            &["metadata".into(), name.as_str().into()],
+            "unknown member, did you mean `idempotency_key`?",
+            "`idempotency_key`",
+            &Value::from(name.as_str()),
+        )]));
+    }
     if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
         match method.changes {
@@ -88,6 +98,19 @@ pub(super) fn prepare<C>(
         },
     };
     Ok((call, stream))
+}
+
+/// Whether a member of `metadata` is an idempotency key in another spelling.
+fn is_misspelt_key(name: &str) -> bool {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let plain: String = letters.map(|it| it.to_ascii_lowercase()).collect();
+    let likely = [
+        "idempotencykey",
+        "idempotentkey",
+        "idempotencekey",
+        "idempotency",
+    ];
+    likely.contains(&&*plain)
 }
 
 fn keeps_no_keys(key: &str, instead: &str) -> RpcError {

@@ -23,7 +23,12 @@ async fn servers_that_open_an_empty_database_at_once_all_succeed() {
     let taken: Vec<_> = migrated.into_iter().map(|m| m.unwrap().taken).collect();
     assert_eq!(
         taken.concat(),
-        ["0001_event_log", "0002_retention", "0003_hash_chain"],
+        [
+            "0001_event_log",
+            "0002_retention",
+            "0003_hash_chain",
+            "0004_dropped_events_name_their_flow"
+        ],
         "{taken:?}"
     );
     for (n, store) in (1..).zip(opened) {
@@ -49,7 +54,7 @@ async fn a_database_of_a_newer_program_is_refused() {
             error,
             OpenError::Newer {
                 found: 99,
-                known: 3,
+                known: 4,
                 ..
             }
         ),

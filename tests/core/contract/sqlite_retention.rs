@@ -12,8 +12,8 @@ use taskledger_domain::{EventId, Metadata};
 const ROUNDS: usize = 5;
 const FLOWS: usize = 40;
 const EVENTS: usize = 100;
-/// Bytes that the hash chain needs of a dropped event, with their place in the file.
-const REMAINS_BYTES_MAX: u64 = 64;
+/// Bytes that the hash chain needs of a dropped event: its hash, its flow and contents, and their place in the file.
+const REMAINS_BYTES_MAX: u64 = 112;
 
 /// Bytes of the log, once all of it is in the one file.
 fn bytes(folder: &Path) -> u64 {

@@ -189,10 +189,6 @@ async fn answers_that_are_none_of_the_protocol_are_told() {
     let elsewhere = Answer::status(307).header("location", "http://127.0.0.2/");
     for (answer, told) in [
         (
-            events(&[status("t-1")]),
-            "begins with an update, expected the task",
-        ),
-        (
             events(&[json!({"task": task("WORKING")}), status("t-2")]),
             "another task",
         ),

@@ -22,7 +22,7 @@ use taskledger::server::{self, Server, Storage};
 use taskledger::transport::http::{Inside, Options, Service};
 use taskledger::webhooks;
 use taskledger_auth::{Caller, Name, Scope, Scopes, Token};
-use taskledger_domain::flow::Rest;
+use taskledger_domain::flow::{Rest, WaitBounds};
 use taskledger_testkit::postgres::Database;
 use taskledger_testkit::server::{Folder, Server as Process};
 use tempfile::TempDir;
@@ -216,6 +216,11 @@ impl World {
             webhooks: webhooks::Options {
                 secrets_key_file: database.map(|_| sealing_key(folder.path())),
                 ..webhooks::Options::default()
+            },
+            // As the program has them: what it answers is compared with this server.
+            wait_bounds: WaitBounds {
+                start_ms: Some(7 * 24 * 3_600 * 1_000),
+                answer_ms: Some(30 * 24 * 3_600 * 1_000),
             },
             ..server::Options::default()
         };

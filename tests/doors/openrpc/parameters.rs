@@ -128,7 +128,9 @@ fn values(document: &Document, schema: &Value, depth: u32) -> BoxedStrategy<Valu
     }
     let types = match schema["type"].as_array() {
         Some(several) => several.iter().map(|t| t.as_str().unwrap()).collect(),
-        None => vec![schema["type"].as_str().expect("a schema has a type")],
+        // One that takes any value.
+        None if schema["type"].is_null() => vec!["boolean", "integer", "string"],
+        None => vec![schema["type"].as_str().expect("a type is a text")],
     };
     let all = types
         .iter()

@@ -363,7 +363,10 @@ async fn what_is_refused_is_shown_unless_it_is_secret() {
     for (url, shown) in [
         ("https://10.0.0.1/hook", "https://10.0.0.1/hook"),
         ("http://127.0.0.1:9/?key=hunter2", "http://127.0.0.1:9/?***"),
-        ("https://me:hunter2@a.example/x", "https://***@a.example/x"),
+        (
+            "https://me:hunter2@a.example/x",
+            "https://[redacted]@a.example/x",
+        ),
         ("ftp://a.example/#hunter2", "ftp://a.example/"),
         ("no url", "no url"),
     ] {

@@ -86,7 +86,7 @@ impl World {
             suspension.is_object().then_some(suspension)
         };
         let asks = self.server.api.eventually("the peer asks", asks).await;
-        assert_eq!(asks["question"], "Which colour?", "{asks}");
+        assert_eq!(asks["question"]["question"], "Which colour?", "{asks}");
         let answer =
             json!({"task_id": id, "suspension_id": asks["suspension_id"], "value": answer});
         self.server.api.call("tasks.respond", answer).await;

@@ -54,6 +54,8 @@ const SHOW_EVERY: Duration = Duration::from_secs(5);
 const STANDSTILL: Duration = Duration::from_secs(90);
 /// How late the end by a deadline may be, in microseconds.
 const LATE_US: i64 = 1_000_000;
+/// A deadline that is missed by more has been forgotten: a loaded machine alone is not as slow.
+const LATE_US_MAX: i64 = 30_000_000;
 /// How long after a kill flows are being loaded, or taken over by another node, in microseconds; and for each task.
 const RECOVERY_US: i64 = 15_000_000;
 const RECOVERY_OF_TASK_US: i64 = 200;
@@ -331,14 +333,14 @@ fn lateness(world: &World, publication: &Publication, result: &TaskResult) -> Op
     let at = result.completed_at.unwrap();
     let at = at.seconds * 1_000_000 + i64::from(at.nanos) / 1000;
     if result.status() != TaskStatus::Failed || result.error_message != "DEADLINE_EXCEEDED" {
-        assert!(at <= deadline + LATE_US, "{result:?} came too late");
+        assert!(at <= deadline + LATE_US_MAX, "{result:?} came too late");
         return None;
     }
     // One that had passed already ends when it is published.
     let deadline = deadline.max(publication.acknowledged_at);
     let due = world.due(deadline);
     assert!(
-        at <= due + LATE_US,
+        at <= due + LATE_US_MAX,
         "{result:?} is {} us late",
         at - deadline
     );

@@ -36,7 +36,8 @@ async fn what_is_no_request_is_refused_and_nothing_is_stored() {
         (b"\x00\x01\x02".to_vec(), -32700),
         (broken_text, -32700),
         (b"[".repeat(1_000_000), -32700),
-        (b"{\"a\":".repeat(1_000_000), -32700),
+        // So many objects would take too much memory, whatever follows.
+        (b"{\"a\":".repeat(1_000_000), -32600),
         (deep_inputs.into_bytes(), -32700),
         (b"7".to_vec(), -32600),
         (b"[]".to_vec(), -32600),

@@ -340,7 +340,10 @@ async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
         verified.starts_with("sound: 5 events in 5 flows\nhead "),
         "{verified}"
     );
-    assert!(verified.ends_with("@5\n"), "{verified}");
+    let mut lines = verified.lines().rev();
+    let audit = lines.next().unwrap();
+    assert!(audit.starts_with("audit log: sound, "), "{verified}");
+    assert!(lines.next().unwrap().ends_with("@5"), "{verified}");
     let report = parsed(&events(&["verify", "--json"]).await.done());
     assert_eq!(
         (&report["sound"], &report["report"]["events"]),

@@ -29,7 +29,9 @@ pub(crate) async fn dump_of_rebuilt_copy(folder: &Folder) -> String {
     program::run(words.chain(folder.storage())).await.done();
     let data = copy.data();
     let into = ["--data-dir", data.to_str().unwrap()];
-    let import = ["events", "import", file.to_str().unwrap()];
+    // Also of a log that a test has imported without its chain.
+    let flag = "--accept-unchained";
+    let import = ["events", "import", flag, file.to_str().unwrap()];
     program::run(import.into_iter().chain(into)).await.done();
     let rebuild = ["projections", "rebuild"];
     let said = program::run(rebuild.into_iter().chain(into)).await.done();

@@ -90,13 +90,8 @@ impl AuthStore {
     async fn sweep_slice(&self, old: Timestamp) -> Result<u64, Error> {
         let mut tx = self.write().await?;
         let since = ends(&mut tx).await?.since;
-        let mut args = tx.args();
-        args.int(0);
-        args.int(SLICE);
-        let rows = tx.fetch_all(NEXT, args).await?;
         let (mut last, mut count, mut chained) = (None, 0, 0);
-        for found in &rows {
-            let (row, hash) = hashed(found)?;
+        for (row, hash) in page(&mut tx, 0).await? {
             if row.at >= old {
                 break;
             }
@@ -118,54 +113,56 @@ impl AuthStore {
         Ok(count)
     }
 
-    /// Follows the hash chain of the audit log. Cost: O(rows), in pages.
+    /// Follows the hash chain of the audit log. Cost: O(rows), in pages, each of which may take as long as a call.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn prove_audit(&self) -> Result<AuditProof, Error> {
-        let work = async {
-            // One transaction: rows that are added meanwhile are not half seen.
-            let mut tx = self.read().await?;
-            let ends = ends(&mut tx).await?;
-            let (mut at, mut rows) = (ends.since, 0);
-            let mut previous = ends.dropped.clone();
-            loop {
-                let mut args = tx.args();
-                args.int(at);
-                args.int(SLICE);
-                let page = tx.fetch_all(NEXT, args).await?;
-                for found in &page {
-                    let (row, hash) = hashed(found)?;
-                    if *hash != *link(&previous, &row) {
-                        let fault = format!(
-                            "row {} of the audit log is not what was written behind the row before it: one of them \
-                             was changed, or rows between them were removed",
-                            row.seq
-                        );
-                        return Ok(AuditProof {
-                            rows,
-                            fault: Some(fault),
-                        });
-                    }
-                    (at, previous, rows) = (row.seq, hash, rows + 1);
+        // One transaction: rows that are added meanwhile are not half seen.
+        let mut tx = self.read().await?;
+        let ends = self.order(ends(&mut tx)).await?;
+        let (mut at, mut rows) = (ends.since, 0);
+        let mut previous = ends.dropped.clone();
+        loop {
+            let page = self.order(page(&mut tx, at)).await?;
+            for (row, hash) in &page {
+                if **hash != *link(&previous, row) {
+                    let fault = format!(
+                        "row {} of the audit log is not what was written behind the row before it: one of them was \
+                         changed, or rows between them were removed",
+                        row.seq
+                    );
+                    return Ok(AuditProof {
+                        rows,
+                        fault: Some(fault),
+                    });
                 }
-                if page.len() < usize::try_from(SLICE).unwrap_or(usize::MAX) {
-                    break;
-                }
+                (at, previous, rows) = (row.seq, hash.clone(), rows + 1);
             }
-            tx.commit().await?;
-            let expected = u64::try_from(ends.kept).unwrap_or_default();
-            let is_whole = *previous == *ends.head && rows == expected;
-            let fault = (!is_whole).then(|| {
-                format!(
-                    "the audit log has {rows} rows behind those that were removed for their age, expected {expected}: rows \
-                     at its end were removed"
-                )
-            });
-            Ok(AuditProof { rows, fault })
-        };
-        self.order(work).await
+            if page.len() < usize::try_from(SLICE).unwrap_or(usize::MAX) {
+                break;
+            }
+        }
+        tx.commit().await?;
+        let expected = u64::try_from(ends.kept).unwrap_or_default();
+        let is_whole = *previous == *ends.head && rows == expected;
+        let fault = (!is_whole).then(|| {
+            format!(
+                "the audit log has {rows} rows behind those that were removed for their age, expected {expected}: rows at \
+                 its end were removed"
+            )
+        });
+        Ok(AuditProof { rows, fault })
     }
+}
+
+/// The rows behind a number, with their hashes.
+async fn page(tx: &mut Tx<'_>, behind: i64) -> Result<Vec<(AuditRow, Arc<str>)>, Error> {
+    let mut args = tx.args();
+    args.int(behind);
+    args.int(SLICE);
+    let rows = tx.fetch_all(NEXT, args).await?;
+    rows.iter().map(hashed).collect()
 }
 
 fn hashed(found: &taskledger_sql::Row) -> Result<(AuditRow, Arc<str>), Error> {

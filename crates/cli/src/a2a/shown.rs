@@ -198,7 +198,7 @@ fn artifact(it: &Artifact) -> Vec<String> {
     let name = it.name.as_deref().filter(|name| *name != it.artifact_id);
     let name = name.map_or_else(String::new, |name| format!(" ({name})"));
     let mut lines = vec![printable(&format!("artifact {}{name}:", it.artifact_id))];
-    lines.extend(parts(&it.parts));
+    lines.extend(parts(&Part::joined(&it.parts)));
     lines
 }
 

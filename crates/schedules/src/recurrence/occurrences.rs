@@ -11,6 +11,8 @@ use crate::days::{self, DAY};
 /// Days and times that are examined for one time: all days of 400 years, in which the calendar repeats. A rule that has
 /// no time within them has none. Each step is some nanoseconds.
 pub(super) const STEPS_MAX: u32 = 150_000;
+/// Positions of `BYSETPOS` whose look-up takes as long as a step.
+const POSITIONS_PER_STEP: u32 = 4;
 /// The last year that can be written.
 const YEAR_MAX: i64 = 9_999;
 
@@ -425,6 +427,12 @@ impl<'a> Occurrences<'a> {
     }
 
     fn pick(&mut self) {
+        self.picked.clear();
+        if self.days.is_empty() {
+            return;
+        }
+        let positions = u32::try_from(self.rule.positions.len()).unwrap_or(u32::MAX);
+        self.steps += positions.div_ceil(POSITIONS_PER_STEP);
         let times = &self.rule.times;
         let len = self.days.len() * times.len();
         let at = |position: &i32| {

@@ -206,7 +206,11 @@ impl Parts {
             "BYYEARDAY" => self.year_days = numbers(name, value, Range::signed(366))?,
             "BYWEEKNO" => self.weeks = numbers(name, value, Range::signed(53))?,
             "BYMONTH" => self.months = numbers(name, value, Range::unsigned(1..=12))?,
-            "BYSETPOS" => self.positions = numbers(name, value, Range::signed(366))?,
+            "BYSETPOS" => {
+                self.positions = numbers(name, value, Range::signed(366))?;
+                self.positions.sort_unstable();
+                self.positions.dedup();
+            }
             "WKST" => match weekday(value) {
                 Some(day) => self.week_start = day,
                 None => {

@@ -156,24 +156,29 @@ fn reference(text: &[u8]) -> Option<(Meant, usize)> {
 }
 
 /// An escape of JSON or JavaScript. Where JSON is a text of JSON its backslashes are doubled, so several count as one.
+/// All of a run of backslashes is taken, whatever follows: else each of them would count the rest again.
 fn backslash(text: &[u8]) -> Option<(Meant, usize)> {
     let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
-    let (kind, rest) = match text[slashes..].split_first() {
-        Some((kind, rest)) => (*kind, rest),
-        // At the end they mean themselves.
-        None if slashes > 1 => return Some((Meant::Byte(b'\\'), slashes)),
-        None => return None,
-    };
+    match escaped(&text[slashes..]) {
+        Some((meant, len)) => Some((meant, slashes + len)),
+        // They mean themselves.
+        None if slashes > 1 => Some((Meant::Byte(b'\\'), slashes)),
+        None => None,
+    }
+}
+
+/// What stands behind the backslashes of an escape, and its bytes.
+fn escaped(text: &[u8]) -> Option<(Meant, usize)> {
+    let (kind, rest) = text.split_first()?;
     let (meant, len) = match kind {
         b'n' | b'r' => (Meant::Break, 0),
         b't' => (Meant::Byte(b'\t'), 0),
-        b'"' | b'\'' | b'/' => (Meant::Byte(kind), 0),
+        b'"' | b'\'' | b'/' => (Meant::Byte(*kind), 0),
         b'x' => (Meant::of(char::from_u32(number(rest.get(..2)?, 16)?)?), 2),
         b'u' => unicode(rest)?,
-        _ if slashes > 1 => return Some((Meant::Byte(b'\\'), slashes)),
         _ => return None,
     };
-    Some((meant, slashes + 1 + len))
+    Some((meant, 1 + len))
 }
 
 /// The rest of an escape behind `\u`: four digits, a pair of surrogates, or a number in braces.

@@ -1,5 +1,5 @@
-//! The attempt in templates: `{{task.id}}`, `{{run.id}}`, `{{attempt}}`. A dependency with the name `task` or `run` goes
-//! first; what is stored then has its id.
+//! The attempt in templates: `{{task.id}}`, `{{run.id}}`, `{{attempt}}`. A dependency with the name `task` or `run`
+//! takes precedence; its references are stored with its id.
 
 use crate::{RunId, TaskId};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const ATTEMPT: &str = "attempt";
 /// The attempt whose inputs are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptIds {
-    /// The task.
+    /// The task whose attempt it is.
     pub task: TaskId,
     /// The run that the attempt belongs to.
     pub run: RunId,

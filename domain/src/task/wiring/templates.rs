@@ -7,7 +7,7 @@ use super::attempt::is_of_attempt;
 use super::form::is_reference;
 use super::place::{Found, Place, readings};
 use super::template::{self, Part, Unclosed, parts};
-use super::{Need, REFERENCE, Use, is_static, pointer, reference};
+use super::{Need, Use, is_static, pointer, reference};
 use crate::flow::{Dependency, Specification};
 use crate::limits;
 use crate::violation::PathSegment;
@@ -20,6 +20,10 @@ mod tests;
 
 /// The member of `schemas`.
 pub(super) const MEMBER: &str = "templates";
+
+/// How a reference in a template is written.
+const TEMPLATE_REFERENCE: &str = "`<dependency>.<key>`, followed by `#/<pointer>` for a part of the value, or `task.id`, \
+                                  `run.id`, `attempt`";
 
 /// Where a value comes from.
 type Source = (TaskId, Place);
@@ -206,7 +210,7 @@ fn of<'d>(
 ) -> Result<(), (&'static str, &'static str)> {
     let is_of_attempt = is_of_attempt(reference);
     if reference.contains(template::OPEN) || !(is_of_attempt || is_reference(reference)) {
-        return Err(("Invalid reference", REFERENCE));
+        return Err(("Invalid reference", TEMPLATE_REFERENCE));
     }
     if is_static(reference) {
         return Ok(());

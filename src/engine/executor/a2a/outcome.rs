@@ -90,7 +90,14 @@ fn completed(task: Task) -> Value {
     if let Some(context) = &task.context_id {
         members.insert("context_id".to_owned(), context.as_str().into());
     }
-    let artifacts = task.artifacts.iter().map(Wire::to_json);
+    // Joined, so that a secret which an agent sends in two pieces is found.
+    let artifacts = task.artifacts.iter().map(|it| {
+        let parts = Part::joined(&it.parts);
+        Wire::to_json(&Artifact {
+            parts,
+            ..it.clone()
+        })
+    });
     members.insert("artifacts".to_owned(), artifacts.collect());
     if let Some(message) = message {
         members.insert("message".to_owned(), message.to_json());
@@ -135,7 +142,7 @@ fn question(task: &Task, agent: &str, asks: Asks) -> Map<String, Value> {
     let mut remote = json!({"task_id": task.id});
     for (name, value) in [
         ("context_id", task.context_id.as_deref()),
-        ("message_id", Some(&*question_id(&task.status))),
+        ("message_id", question_id(&task.status).as_deref()),
         ("node_id", node.and_then(Value::as_str)),
     ] {
         if let Some(value) = value {

@@ -59,8 +59,8 @@ pub(super) fn result(
     let parsed = whole_json.then(|| json::read(&incoming.body[kept.clone()]));
     let (field, body) = match parsed {
         Some(Ok(value)) => ("json", value),
-        Some(Err(Unread::Large(large))) => {
-            let fault = format!("{name} answered {status} with JSON that cannot be kept: {large}");
+        Some(Err(lossy @ (Unread::Large(_) | Unread::Reserved))) => {
+            let fault = format!("{name} answered {status} with JSON that cannot be kept: {lossy}");
             return Err(ExecutorError::new(fault).not_retryable());
         }
         Some(Err(Unread::Json(_))) | None => body(&scrubber.part(&incoming.body, kept), truncated),

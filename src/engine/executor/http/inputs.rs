@@ -6,6 +6,7 @@ use super::request::{
     METHODS, PARAMETERS_MAX, RESPONSE_BYTES_MAX, TIMEOUT_DEFAULT, TIMEOUT_SECONDS_MAX,
 };
 use crate::egress::{AddressError, Policy, Target, without_secrets};
+use crate::engine::executor::whole;
 use axum::body::Bytes;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -349,7 +350,7 @@ impl<'a> Reader<'a> {
         let Some(value) = self.inputs.get("response_bytes_max") else {
             return RESPONSE_BYTES_MAX;
         };
-        let bytes = value.as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = whole(value).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| *bytes <= RESPONSE_BYTES_MAX);
         bytes.unwrap_or_else(|| {
             let expected = format!("a whole number from 0 to {RESPONSE_BYTES_MAX}");
@@ -384,9 +385,10 @@ impl<'a> Reader<'a> {
         };
         let (mut ranges, mut texts) = (Vec::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
-            let text = item
-                .as_str()
-                .map_or_else(|| item.to_string(), str::to_owned);
+            let text = item.as_str().map_or_else(
+                || whole(item).map_or_else(|| item.to_string(), |it| it.to_string()),
+                str::to_owned,
+            );
             match range(&text) {
                 Some(range) => {
                     ranges.push(range);

@@ -9,7 +9,7 @@ use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Timestamp, Version};
 use uuid::Uuid;
 
 /// Of two appends to one flow and one to another between them.
-const HEAD: &str = "9abed80201b1c8c5c9a15c0ade248332406ff933ec371db2ad9f70ae26042ed3@4";
+const HEAD: &str = "04b93c736a194cbe7acd970635c007e209e83429af3d8810a43c07f2655e7367@4";
 
 fn fixed(number: u128, causation: Option<EventId>, trace: Option<&str>) -> NewEvent {
     let metadata = Metadata {

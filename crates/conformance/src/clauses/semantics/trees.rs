@@ -62,11 +62,6 @@ pub(super) fn clauses() -> Vec<Clause> {
             cycles_are_listed,
         ),
         decided(
-            "semantics/trees/17-no-group-above",
-            "a dependency on a group above the task, directly or through others, is -32002 with `data.cycle`",
-            no_task_waits_for_a_group_above_it,
-        ),
-        decided(
             "semantics/trees/12-tree-faults",
             "a cycle of parents, and a parent that does not match the nesting, are -32012",
             tree_faults_are_told,
@@ -90,6 +85,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             "semantics/trees/16-access",
             "who may see the root of a flow may see all of it, whoever a task's `user_id` names, and nobody else",
             access_follows_the_root,
+        ),
+        decided(
+            "semantics/trees/17-no-group-above",
+            "a dependency on a group above the task, directly or through others, is -32002 with `data.cycle`",
+            no_task_waits_for_a_group_above_it,
         ),
     ]
 }

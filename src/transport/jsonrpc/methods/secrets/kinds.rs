@@ -26,8 +26,16 @@ impl Kind for NameOfSecret {
         let text = value
             .as_str()
             .ok_or_else(|| Fault::new("not a string", SecretName::EXPECTED))?;
-        SecretName::new(text)
-            .map_err(|_| Fault::new("not the name of a secret", SecretName::EXPECTED).into())
+        // What stands behind `NAME=` may be the value of the secret.
+        let shown = match text.split_once('=') {
+            Some((name, _)) => format!("{name}={HIDDEN}"),
+            None => text.to_owned(),
+        };
+        SecretName::new(text).map_err(|_| {
+            let (reason, expected) = ("not the name of a secret", SecretName::EXPECTED);
+            let fault = Violation::of("name", reason, expected, &Value::from(shown));
+            Refusal::Inside(vec![fault])
+        })
     }
 }
 

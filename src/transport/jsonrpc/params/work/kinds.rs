@@ -308,7 +308,7 @@ impl Kind for Object {
         let fault = |unfit: Unfit| {
             let largest = match unfit {
                 Unfit::TooLarge(_) => largest(members),
-                Unfit::TooDeep(_) => None,
+                Unfit::TooDeep(_) | Unfit::ReservedName => None,
             };
             let more = largest.map_or_else(String::new, |(key, bytes)| {
                 format!(", {bytes} of them in `{key}`")
