@@ -141,8 +141,8 @@ impl Visitor<'_> for NameOf<'_> {
     }
 }
 
-/// Whether an object in a text that `serde_json` has written has a member of the reserved name. In such a text a name is
-/// not escaped, and a quote within a string is.
+/// Whether an object in a text that `serde_json` has written has a member of the reserved name. In such a text a name
+/// is not escaped, and a quote within a string is.
 fn is_reserved_name_in(text: &str) -> bool {
     text.contains(concat!("\"", json::reserved_name!(), "\":"))
 }

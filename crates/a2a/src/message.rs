@@ -149,8 +149,8 @@ impl Part {
         (!texts.is_empty()).then(|| texts.concat())
     }
 
-    /// The same parts of an artifact, where pieces of a text that follow each other are one part. Parts that say more of
-    /// themselves are left as they are.
+    /// The same parts of an artifact, where pieces of a text that follow each other are one part. Parts with metadata
+    /// or a file name are left as they are.
     #[must_use]
     pub fn joined(parts: &[Self]) -> Vec<Self> {
         let mut joined: Vec<Self> = Vec::with_capacity(parts.len());

@@ -262,8 +262,8 @@ fn is_part(line: &str) -> bool {
 fn date_time(text: &str) -> Option<i64> {
     let (day, time) = text.split_once('T')?;
     let [hour, minute, second] = digits(time, [2, 2, 2])?;
-    let is_time = hour < 24 && minute < 60 && second <= 60;
     // A leap second is read as the one before it (RFC 5545 3.3.12).
+    let is_time = hour < 24 && minute < 60 && second < 60 || (hour, minute, second) == (23, 59, 60);
     let at = i64::from(hour * 3_600 + minute * 60 + second.min(59));
     date(day).filter(|_| is_time).map(|day| day * DAY + at)
 }

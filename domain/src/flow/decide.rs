@@ -65,7 +65,7 @@ impl Flow {
         match command {
             Command::Create(tasks) => create::create(self, tasks),
             Command::Execute(execute) => execute::execute(self, execute, now, capacity),
-            Command::Update(update) => edit::update(self, update, now),
+            Command::Update(update) => edit::update(self, update),
             Command::Delete { task, cascade } => remove::delete(self, *task, *cascade),
             Command::Cancel {
                 task,

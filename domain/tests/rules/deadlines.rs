@@ -148,23 +148,6 @@ fn a_deadline_counts_only_while_a_run_covers_the_task() {
 }
 
 #[test]
-fn a_deadline_in_the_past_is_not_taken_by_an_update() {
-    let s = given(vec![task("a").deadline_ms(1_000)]).after_ms(20);
-    let s = updating(s, change("a").deadline(Some(START.plus_ms(10))));
-    let Refusal::Invalid(faults) = refusal(&s) else {
-        panic!("{:?}", s.last)
-    };
-    assert!(
-        matches!(faults[..], [Fault::NewDeadlinePassed { .. }]),
-        "{faults:?}"
-    );
-    // One that is left as it is may have passed.
-    let s = given(vec![task("a").deadline_ms(10)]).after_ms(20);
-    let s = updating(s, change("a").deadline(Some(START.plus_ms(10))));
-    let _ = s.accepted();
-}
-
-#[test]
 fn a_changed_deadline_counts_at_once_for_all_descendants() {
     let s = given(vec![
         group("r"),

@@ -141,10 +141,10 @@ impl App {
         update: Update,
         faults: Vec<Fault>,
     ) -> Error {
-        let (reach, now) = (context.caller.reach(), self.clock.now());
+        let reach = context.caller.reach();
         let look = move |state: &Flow| {
             let is_seen = sees(&reach, state) && state.task(update.task).is_some();
-            is_seen.then(|| state.refusals_of_update(&update, now))
+            is_seen.then(|| state.refusals_of_update(&update))
         };
         let more = match self.flows.look(flow, engine_metadata(), look).await {
             Ok(more) => more.unwrap_or_default(),

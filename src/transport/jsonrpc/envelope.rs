@@ -2,7 +2,7 @@
 //! method.
 //!
 //! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once into the value that
-//! authorisation and execution both use (of members with one name the last counts, and integers of more than 64 bits are
+//! authorisation and execution both use (of members with one name the last counts, integers of more than 64 bits are
 //! refused), other members are checked and dropped. Nesting is limited to 127 levels by the parser, everywhere, so no
 //! body can exhaust the stack.
 

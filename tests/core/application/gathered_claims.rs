@@ -4,7 +4,8 @@ use crate::application::broker::{Broker, flow, methods};
 use crate::application::world::{caller, foreign_rename, quiet, soon, task};
 use serde_json::{Value, json};
 use std::time::Duration;
-use taskledger::application::api::work::{Claimed, Wanted};
+use taskledger::application::api::Error;
+use taskledger::application::api::work::{Claimed, Claims, Wanted};
 use taskledger::store;
 use taskledger_domain::flow::Event;
 use taskledger_domain::testing::id;
@@ -139,15 +140,20 @@ async fn the_worker_that_has_waited_for_the_longest_time_claims_first_there_too(
 
 #[tokio::test]
 async fn a_claim_by_method_whose_task_is_cancelled_in_the_same_append_begins_nothing() {
-    begins_nothing(methods(&["resize"])).await;
+    let claims = claimed_with_a_cancel(methods(&["resize"])).await;
+    let claims = claims.expect("the outcome is known").claims;
+    assert!(claims.is_empty(), "{claims:?}");
 }
 
 #[tokio::test]
 async fn a_claim_by_id_whose_task_is_cancelled_in_the_same_append_begins_nothing() {
-    begins_nothing(Wanted::Task(id("a"))).await;
+    let claims = claimed_with_a_cancel(Wanted::Task(id("a"))).await;
+    // It says why, as for a task that was cancelled before.
+    let refused = claims.expect_err("the task is cancelled").to_string();
+    assert!(refused.contains("cancelled"), "{refused}");
 }
 
-async fn begins_nothing(wanted: Wanted) {
+async fn claimed_with_a_cancel(wanted: Wanted) -> Result<Claims, Error> {
     let b = Broker::running().await;
     b.execute(json!([task("a", "resize")])).await;
     let mut hold = b.w.faults.hold_next_append();
@@ -161,8 +167,8 @@ async fn begins_nothing(wanted: Wanted) {
     };
     tokio::join!(b.cancel("a"), release);
     assert!(soon(rename).await.unwrap().is_ok());
-    let claims = soon(claims).await.unwrap().expect("the outcome is known");
-    assert!(claims.claims.is_empty(), "{:?}", claims.claims);
+    let claims = soon(claims).await.unwrap();
     // Both were decided: the attempt began and was cancelled.
     assert_eq!(starts_in(&b, "a", "a").await, 1);
+    claims
 }

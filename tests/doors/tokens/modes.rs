@@ -74,6 +74,29 @@ async fn does_not_start(folder: &Folder, options: &[&str]) -> String {
 }
 
 #[tokio::test]
+async fn a_server_whose_tokens_are_lost_does_not_let_in_everybody() {
+    let folder = Folder::new();
+    let on = [HERE, &["--auth", "on"]].concat();
+    let server = start(&folder, &on).await;
+    assert_eq!(asked(&server.api).await, 401);
+    server.stop().await;
+    for suffix in ["", "-wal", "-shm"] {
+        let file = folder.data().join(format!("auth.db{suffix}"));
+        if file.exists() {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+
+    let told = does_not_start(&folder, HERE).await;
+    assert!(told.contains("auth.db"), "{told}");
+    assert!(told.contains("`--auth on`"), "{told}");
+    // The operator says which of the two is meant.
+    let server = start(&folder, &on).await;
+    assert_eq!(asked(&server.api).await, 401);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn servers_of_one_database_ask_for_credentials_all_or_none() {
     let folder = Folder::with_database().await;
     let operator = folder.path().join("operator.token");

@@ -117,3 +117,65 @@ async fn a_byte_order_mark_is_ignored_and_of_equal_names_the_last_counts() {
     assert_eq!(server.api.call("tasks.get", made).await["name"], "last");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn the_name_that_marks_raw_json_is_refused_before_it_is_read() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    for object in [
+        r#"{"$serde_json::private::RawValue": "18446744073709551616"}"#,
+        r#"{"a": 1, "$serde_json::private::RawValue": "zz"}"#,
+        r#"{"a": [{"\u0024serde_json::private::RawValue": "1e5"}]}"#,
+    ] {
+        let params = format!(r#"{{"name": "a", "inputs": {{"v": {object}}}}}"#);
+        let answer = posted(&server, call("tasks.create", &params)).await;
+        let error = &answer["error"];
+        assert_eq!(error["code"], -32600, "{answer}");
+        let reason = error["data"]["reason"].as_str().unwrap();
+        assert!(reason.contains("RawValue` is reserved"), "{answer}");
+    }
+    // As a text it is one like any other.
+    let text = json!({"name": "a", "inputs": {"v": "$serde_json::private::RawValue"}});
+    server.api.call("tasks.create", text).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_time_that_cannot_be_written_is_refused_by_each_reader() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    for time in [
+        "9999-12-31T23:59:60Z",
+        "9999-12-31T23:59:59-00:01",
+        "0000-01-01T00:00:00+00:01",
+    ] {
+        for (method, params) in [
+            ("tasks.create", json!({"name": "a", "start_at": time})),
+            (
+                "tasks.create",
+                json!({"name": "a", "params": {"deadline": time}}),
+            ),
+            (
+                "schedules.create",
+                json!({"name": "s", "cron": "@daily", "start_at": time, "tasks": [{"name": "a"}]}),
+            ),
+        ] {
+            let refusal = server.api.refusal(method, params).await;
+            assert_eq!(refusal.code, -32602, "{time} {method}: {refusal:?}");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_misspelt_idempotency_key_is_refused() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    for name in ["idempotency-key", "idempotencyKey", "Idempotency_Key"] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.create",
+            "params": {"name": "a"}, "metadata": {name: "k"}});
+        let answer = posted(&server, body.to_string()).await;
+        assert_eq!(fault(&answer).0, json!(["metadata", name]));
+    }
+    server.stop().await;
+}

@@ -252,6 +252,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_backslashes_is_counted_once() {
+        // If each of them counted the others again, this would take hours.
+        for end in ["uq", "xq", "q", ""] {
+            let text = format!("{}{end}", "\\".repeat(1 << 20));
+            assert_eq!(read(&text), format!("\\{end}"), "{end}");
+        }
+    }
+
+    #[test]
     fn a_text_of_many_escapes_of_escapes_is_read_to_a_limit() {
         let text = format!("%{}26", "25".repeat(100));
         let reduced = reduce(text.as_bytes()).expect("escapes");

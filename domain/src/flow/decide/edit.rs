@@ -3,6 +3,7 @@
 //! all that is wrong is told.
 
 use super::{Decision, find};
+use crate::TaskId;
 use crate::flow::command::{Done, Handover, Update};
 use crate::flow::event::{
     DependenciesChanged, Dependency, Event, LabelsChanged, PriorityChanged, Specification,
@@ -17,40 +18,20 @@ use crate::flow::wait_graph::{self, Changed};
 use crate::limits;
 use crate::task::wiring::Wiring;
 use crate::task::{Status, wiring};
-use crate::{TaskId, Timestamp};
 use hashbrown::HashSet;
 
 impl Flow {
     /// All that speaks against an update, which need not be read completely. Cost: as of `tasks.update`.
     #[must_use]
-    pub fn refusals_of_update(&self, command: &Update, now: Timestamp) -> Vec<Refusal> {
-        match update(self, command, now) {
+    pub fn refusals_of_update(&self, command: &Update) -> Vec<Refusal> {
+        match update(self, command) {
             Err(Rejection::Refused(refusals)) => refusals.into_iter().collect(),
             Err(Rejection::Outdated(_)) | Ok(_) => Vec::new(),
         }
     }
 }
 
-/// A new deadline is in the future: one that has passed would cancel the task at once.
-fn check_deadline(
-    task: &Task,
-    current: &Specification,
-    new: &Specification,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    match new.deadline_passed(now) {
-        Some(deadline) if current.deadline != new.deadline => {
-            let task = CallTask::Id(task.id);
-            Err(Refusal::invalid([Fault::NewDeadlinePassed {
-                task,
-                deadline,
-            }]))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-pub(super) fn update(flow: &Flow, command: &Update, now: Timestamp) -> Decision {
+pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
     let i = find(flow, command.task)?;
     let task = flow.at(i);
     let updates = &command.updates;
@@ -114,7 +95,6 @@ pub(super) fn update(flow: &Flow, command: &Update, now: Timestamp) -> Decision 
                 let mut specification = current.clone().updated(updates);
                 is_group = specification.method.is_none();
                 refusals.check(check_method(task, &specification));
-                refusals.check(check_deadline(task, current, &specification, now));
                 let dependencies = command.dependencies.as_deref();
                 refusals.check(wire(flow, task, &mut specification, dependencies));
                 let looked = command.looked.as_ref();

@@ -47,22 +47,22 @@ pub(super) fn clauses() -> Vec<Clause> {
             groups_wait_for_grandchildren,
         ),
         decided(
-            "semantics/groups/10-blocked",
+            "semantics/groups/9-blocked",
             "when nothing can move any more, open groups fail, deepest first, and count what is not done",
             blocked_groups_fail,
         ),
         decided(
-            "semantics/groups/11-dependents",
+            "semantics/groups/10-dependents",
             "what such a group held up is looked at again after each",
             dependents_of_decided_groups_run,
         ),
         decided(
-            "semantics/groups/12-empty",
+            "semantics/groups/11-empty",
             "a group without children completes at once with `{}`",
             empty_groups_complete,
         ),
         decided(
-            "semantics/groups/13-covered",
+            "semantics/groups/12-covered",
             "a group that no run covers stays as it is, whatever becomes of its children",
             uncovered_groups_rest,
         ),

@@ -55,7 +55,7 @@ impl Kind for NameOf {
     fn schema(&self) -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX,
             "not": {"pattern": "^(user|service):"},
-            "pattern": r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"})
+            "pattern": name_pattern()})
     }
 
     fn parse(&self, value: &Value) -> Result<Name, Refusal> {
