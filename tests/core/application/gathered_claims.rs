@@ -151,8 +151,8 @@ async fn a_claim_by_method_whose_task_is_cancelled_in_the_same_append_begins_not
 async fn a_claim_by_id_whose_task_is_cancelled_in_the_same_append_begins_nothing() {
     let (claims, _) = claimed_with_a_cancel(Wanted::Task(id("a"))).await;
     // It says why, as for a task that was cancelled before.
-    let refused = claims.expect_err("the task is cancelled").to_string();
-    assert!(refused.contains("cancelled"), "{refused}");
+    let refused = format!("{:?}", claims.expect_err("the task is cancelled"));
+    assert!(refused.contains("status: Cancelled"), "{refused}");
 }
 
 async fn claimed_with_a_cancel(wanted: Wanted) -> (Result<Claims, Error>, usize) {
