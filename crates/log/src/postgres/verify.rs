@@ -14,7 +14,8 @@ use crate::verify::{
     DroppedFlow, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk,
     count_dropped, name_missing_versions,
 };
-use sqlx::{PgConnection, Row as _};
+use sqlx::postgres::PgRow;
+use sqlx::{Encode, PgConnection, Postgres, Row as _, Type};
 use taskledger_domain::{FlowId, Position};
 use uuid::Uuid;
 
@@ -168,6 +169,19 @@ async fn end(connection: &mut PgConnection, report: &mut Report) -> Result<(), s
     Ok(())
 }
 
+/// The next rows of a statement that takes the key behind which they begin and how many are read at most.
+async fn page<K>(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    after: K,
+) -> Result<Vec<PgRow>, sqlx::Error>
+where
+    K: for<'q> Encode<'q, Postgres> + Type<Postgres> + Send,
+{
+    let query = sqlx::query(statement).bind(after).bind(PAGE_STREAMS_MAX);
+    query.fetch_all(connection).await
+}
+
 /// Whether each event that was dropped belongs to a flow that was archived.
 async fn dropped_flows(
     connection: &mut PgConnection,
@@ -179,11 +193,7 @@ async fn dropped_flows(
     count_dropped(events, left, report);
     let mut after = Uuid::nil();
     loop {
-        let rows = sqlx::query(DROPPED_FLOWS)
-            .bind(after)
-            .bind(PAGE_STREAMS_MAX)
-            .fetch_all(&mut *connection)
-            .await?;
+        let rows = page(connection, DROPPED_FLOWS, after).await?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -240,11 +250,7 @@ async fn snapshots(connection: &mut PgConnection, report: &mut Report) -> Result
 async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
     let mut after = 0_i64;
     loop {
-        let rows = sqlx::query(STREAMS)
-            .bind(after)
-            .bind(PAGE_STREAMS_MAX)
-            .fetch_all(&mut *connection)
-            .await?;
+        let rows = page(connection, STREAMS, after).await?;
         if rows.is_empty() {
             return Ok(());
         }
