@@ -28,6 +28,11 @@ pub const TOO_LARGE: &str = "the integer does not fit into 64 bits";
 /// What is accepted in its place.
 pub const TOO_LARGE_EXPECTED: &str =
     "an integer from -9223372036854775808 to 18446744073709551615, or a string";
+/// Why a number is refused that is beyond all doubles.
+pub const OUT_OF_RANGE: &str = "the number is out of range";
+/// What is accepted in its place.
+pub const OUT_OF_RANGE_EXPECTED: &str =
+    "a number from -1.7976931348623157e308 to 1.7976931348623157e308, or a string";
 /// Digits from which an integer may not fit.
 const DIGITS_MIN: usize = 19;
 /// Levels of nesting that are followed: the parser takes no more.
@@ -111,9 +116,47 @@ pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
 #[must_use]
 pub fn large_integers(json: &[u8], max: usize) -> Vec<LargeInteger> {
     match may_have_some(json) {
-        true => Scan::default().over(json, max),
+        true => Scan::default().over(json, max, is_large_integer),
         false => Vec::new(),
     }
+}
+
+/// The place of the first number that is beyond all doubles, which no parser of values takes although it is JSON.
+/// Cost: O(bytes).
+#[must_use]
+pub fn out_of_range(json: &[u8]) -> Option<Vec<PathSegment>> {
+    let is_infinite = |token: Token<'_>| match token {
+        Token::Number(number) => number.parse().is_ok_and(f64::is_infinite),
+        Token::Name(_) => false,
+    };
+    let found = Scan::default().over(json, 1, is_infinite).pop();
+    found.map(|number| number.path)
+}
+
+/// The place of the first member of the name [`RESERVED_NAME`], when it is no deeper than [`DEPTH_MAX`]. Cost: O(bytes).
+#[must_use]
+pub fn place_of_reserved_name(json: &[u8]) -> Option<Vec<PathSegment>> {
+    let is_reserved = |token: Token<'_>| match token {
+        Token::Number(_) => false,
+        Token::Name(name) => is_reserved(name),
+    };
+    let found = Scan::default().over(json, 1, is_reserved).pop();
+    found.map(|name| name.path)
+}
+
+fn is_large_integer(token: Token<'_>) -> bool {
+    let Token::Number(number) = token else {
+        return false;
+    };
+    let is_integer = number.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err()
+}
+
+/// Whether a string with its quotes is the reserved name.
+fn is_reserved(string: &[u8]) -> bool {
+    // Each character of the name may be written with six.
+    let may_be = (RESERVED_NAME.len()..=6 * RESERVED_NAME.len() + 2).contains(&string.len());
+    may_be && serde_json::from_slice::<String>(string).is_ok_and(|it| it == RESERVED_NAME)
 }
 
 /// Whether a member of an object in a JSON text has the name [`RESERVED_NAME`], in whichever way it is written. To be
@@ -145,6 +188,13 @@ enum Within<'j> {
     Object(Option<&'j [u8]>),
 }
 
+/// What a scan looks at.
+enum Token<'j> {
+    Number(&'j str),
+    /// The name of a member, with quotes.
+    Name(&'j [u8]),
+}
+
 #[derive(Default)]
 struct Scan<'j> {
     within: Vec<Within<'j>>,
@@ -152,7 +202,13 @@ struct Scan<'j> {
 }
 
 impl<'j> Scan<'j> {
-    fn over(mut self, json: &'j [u8], max: usize) -> Vec<LargeInteger> {
+    /// The first `max` tokens that are sought.
+    fn over(
+        mut self,
+        json: &'j [u8],
+        max: usize,
+        is_sought: impl Fn(Token<'_>) -> bool,
+    ) -> Vec<LargeInteger> {
         let mut at = 0;
         while at < json.len() && self.found.len() < max && self.within.len() <= DEPTH_MAX {
             let begin = at;
@@ -168,15 +224,22 @@ impl<'j> Scan<'j> {
                 },
                 b'"' => {
                     at = end_of_string(json, at);
+                    let string = &json[begin..at];
                     if let Some(Within::Object(name @ None)) = self.within.last_mut() {
-                        *name = json.get(begin..at);
+                        *name = Some(string);
+                        if is_sought(Token::Name(string)) {
+                            self.add("");
+                        }
                     }
                 }
                 b'-' | b'0'..=b'9' => {
                     let is_of_number =
                         |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                     at += json[at..].iter().take_while(|b| is_of_number(b)).count();
-                    self.number(&json[begin..at]);
+                    let number = std::str::from_utf8(&json[begin..at]).unwrap_or_default();
+                    if is_sought(Token::Number(number)) {
+                        self.add(number);
+                    }
                 }
                 _ => {}
             }
@@ -191,37 +254,26 @@ impl<'j> Scan<'j> {
             let begin = at + found;
             at = end_of_string(json, begin + 1);
             let string = &json[begin..at];
-            // Each character of the name may be written with six.
-            let may_be =
-                (RESERVED_NAME.len()..=6 * RESERVED_NAME.len() + 2).contains(&string.len());
-            let is_name =
-                || serde_json::from_slice::<String>(string).is_ok_and(|it| it == RESERVED_NAME);
             let is_followed = || {
                 let behind = json[at..].iter().find(|byte| !byte.is_ascii_whitespace());
                 behind == Some(&b':')
             };
-            if may_be && is_name() && is_followed() {
+            if is_reserved(string) && is_followed() {
                 return true;
             }
         }
         false
     }
 
-    fn number(&mut self, number: &[u8]) {
-        let Ok(number) = std::str::from_utf8(number) else {
-            return;
-        };
-        let is_integer = number.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-        if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
-            let path = self.within.iter().map(|within| match within {
-                Within::Array(i) => PathSegment::Index(*i),
-                Within::Object(name) => PathSegment::Key(name.map(decoded).unwrap_or_default()),
-            });
-            self.found.push(LargeInteger {
-                path: path.collect(),
-                digits: number.to_owned(),
-            });
-        }
+    fn add(&mut self, number: &str) {
+        let path = self.within.iter().map(|within| match within {
+            Within::Array(i) => PathSegment::Index(*i),
+            Within::Object(name) => PathSegment::Key(name.map(decoded).unwrap_or_default()),
+        });
+        self.found.push(LargeInteger {
+            path: path.collect(),
+            digits: number.to_owned(),
+        });
     }
 }
 
@@ -270,6 +322,15 @@ mod tests {
             format!("-{large}")
         );
         assert_eq!(places(large), [""]);
+    }
+
+    #[test]
+    fn a_number_beyond_all_doubles_is_found_with_its_place() {
+        let found = |text: &str| out_of_range(text.as_bytes()).map(|path| place(&path));
+        let expected = Some("a[1].b".to_owned());
+        assert_eq!(found(r#"{"a": [1e308, {"b": -1E400}]}"#), expected);
+        assert_eq!(found(&"9".repeat(400)), Some(String::new()));
+        assert_eq!(found(r#"[1e-400, "1e400", 1e30"#), None);
     }
 
     #[test]
@@ -322,12 +383,16 @@ mod tests {
             (r#"{"$serde_json::private::Number": "1"}"#.to_owned(), false),
         ] {
             assert_eq!(has_reserved_name(text.as_bytes()), is_found, "{text}");
+            let path = place_of_reserved_name(text.as_bytes());
+            assert_eq!(path.is_some(), is_found, "{text}");
             if is_found {
                 let unread = read::<Value>(text.as_bytes());
                 assert!(matches!(unread, Err(Unread::Reserved)), "{text}");
             }
         }
         let map = json!({"a": {"b": 1, RESERVED_NAME: "x"}});
+        let path = place_of_reserved_name(map.to_string().as_bytes()).unwrap();
+        assert_eq!(path, ["a".into(), RESERVED_NAME.into()]);
         let unfit = crate::Payload::checked(map.as_object().unwrap());
         assert_eq!(unfit, Err(crate::payload::Unfit::ReservedName));
         let text = json!({"a": format!("\"{RESERVED_NAME}\":")});

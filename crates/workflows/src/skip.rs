@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 use taskledger_domain::contract::equal;
+use taskledger_domain::json;
 
 use crate::limits;
 use crate::node::Node;
@@ -13,7 +14,7 @@ use crate::source::{self, found};
 use crate::workflow::{Phase, SkipWhen, Source, Workflow};
 
 /// What would be understood.
-pub(crate) const FORMS: &str = "write true, false, `$trigger.<key>`, `not $trigger.<key>`, or `$trigger.<key> == <JSON value>` (or `!=`); `$initial_state.<key>` likewise";
+pub(crate) const FORMS: &str = "write true, false, `$trigger.<key>`, `not $trigger.<key>`, or `$trigger.<key> == <JSON value>` (or `!=`; integers of 64 bits); `$initial_state.<key>` likewise";
 
 /// Reads a condition; `None` for one that is not understood.
 pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
@@ -29,7 +30,7 @@ pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
     if let Some((at, operator)) = first {
         return Some(SkipWhen::Value {
             source: known(text[..at].trim())?,
-            is: Some(serde_json::from_str(&text[at + operator.len()..]).ok()?),
+            is: Some(json::read(&text.as_bytes()[at + operator.len()..]).ok()?),
             negated: operator == "!=",
         });
     }

@@ -11,6 +11,7 @@
 //! White space may stand between any two of these. `T?` is `T` or null, and binds more tightly than `|`.
 
 use super::tree::{Name, Node, Primitive};
+use crate::json::{self, TOO_LARGE_EXPECTED, Unread};
 use crate::limits;
 use crate::suggestion::suggestion;
 use serde_json::{Number, Value};
@@ -215,8 +216,10 @@ impl<'p> Parser<'p, '_> {
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
         let text = &rest[..end.unwrap_or(rest.len())];
-        let Ok(number) = serde_json::from_str::<Number>(text) else {
-            return Err(self.unexpected("a JSON number"));
+        let number = match json::read::<Number>(text.as_bytes()) {
+            Ok(number) => number,
+            Err(Unread::Large(_)) => return Err(self.unexpected(TOO_LARGE_EXPECTED)),
+            Err(_) => return Err(self.unexpected("a JSON number")),
         };
         self.at += text.len();
         self.node(Node::Literal(Value::Number(number)))

@@ -13,6 +13,7 @@
 mod embed;
 mod fuel;
 mod meta;
+mod multiple_of;
 mod pattern;
 mod pattern_price;
 mod report;
@@ -158,6 +159,7 @@ fn validator(schema: &Value) -> Result<Validator, ValidationError<'_>> {
                 .dfa_size_limit(limits::PATTERN_PROGRAM_BYTES_MAX),
         )
         .with_keyword(fuel::KEYWORD, fuel::gauge)
+        .with_keyword(multiple_of::KEYWORD, multiple_of::multiple_of)
         .build(schema)
 }
 

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use std::fmt;
 use taskledger_domain::json::{
     LargeInteger, RESERVED, RESERVED_EXPECTED, RESERVED_NAME, TOO_LARGE, TOO_LARGE_EXPECTED,
-    has_reserved_name, large_integers, without_byte_order_mark,
+    has_reserved_name, large_integers, out_of_range, place_of_reserved_name,
+    without_byte_order_mark,
 };
 use taskledger_domain::limits::{BATCH_CALLS_MAX, VIOLATIONS_MAX};
 use taskledger_domain::{PathSegment, Violation};
@@ -135,7 +136,10 @@ pub fn parse(body: &[u8]) -> Envelope {
     };
     if has_reserved_name(text.as_bytes()) {
         let name = Value::from(RESERVED_NAME);
-        let fault = Violation::of("body", RESERVED, RESERVED_EXPECTED, &name);
+        let fault = match place_of_reserved_name(text.as_bytes()) {
+            Some(path) => Violation::new(&path, RESERVED, RESERVED_EXPECTED, &name),
+            None => Violation::of("body", RESERVED, RESERVED_EXPECTED, &name),
+        };
         return Envelope::Refused(RpcError::invalid_request(vec![fault]));
     }
     let mut envelope = parsed(text);
@@ -153,14 +157,24 @@ fn parsed(text: &str) -> Envelope {
     if first == Some(b'[') {
         match serde_json::from_str::<Elements>(text) {
             Ok(elements) => batch(elements),
-            Err(error) => Envelope::Refused(RpcError::parse_error(error)),
+            Err(error) => Envelope::Refused(unparsed(text, &error)),
         }
     } else {
         // The visitors below accept every shape, so an error is one of syntax, depth or range.
         match serde_json::from_str::<Element>(text) {
             Ok(element) => Envelope::Single(element),
-            Err(error) => Envelope::Refused(RpcError::parse_error(error)),
+            Err(error) => Envelope::Refused(unparsed(text, &error)),
         }
+    }
+}
+
+/// Why a text is not read: it is no JSON, or a number in it is beyond all doubles.
+fn unparsed(text: &str, error: &serde_json::Error) -> RpcError {
+    let is_number = error.to_string().contains("number out of range");
+    let number = is_number.then(|| out_of_range(text.as_bytes()));
+    match number.flatten() {
+        Some(path) => RpcError::number_out_of_range(&path),
+        None => RpcError::parse_error(error),
     }
 }
 

@@ -9,8 +9,9 @@ use crate::clock::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use taskledger_domain::json::{OUT_OF_RANGE, OUT_OF_RANGE_EXPECTED};
 use taskledger_domain::limits::VIOLATIONS_MAX;
-use taskledger_domain::{TaskId, Violation};
+use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// The field of a fault that is the rate of a caller's calls.
 const RATE: &str = "rate";
@@ -246,6 +247,13 @@ impl RpcError {
                 &Value::Null,
             )],
         )
+    }
+
+    /// -32700 for a number at this place that is beyond all doubles.
+    #[must_use]
+    pub fn number_out_of_range(path: &[PathSegment]) -> Self {
+        let fault = Violation::new(path, OUT_OF_RANGE, OUT_OF_RANGE_EXPECTED, &Value::Null);
+        Self::new(ErrorKind::ParseError, vec![fault])
     }
 
     /// -32600.

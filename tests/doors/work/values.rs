@@ -51,6 +51,14 @@ async fn an_integer_beyond_64_bits_is_refused_with_its_place_and_nothing_is_stor
     assert_eq!(path, json!(["tasks", 0, "params", "x"]));
     assert_eq!(answers[1]["result"]["total"], 0, "{answers}");
 
+    // What is beyond all doubles is no value that could be read.
+    let beyond = r#"{"name": "a", "inputs": {"v": [0, -1e400]}}"#;
+    let answer = posted(&server, call("tasks.create", beyond)).await;
+    assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    let data = &answer["error"]["data"];
+    assert_eq!(data["path"], json!(["params", "inputs", "v", 1]));
+    assert_eq!(data["reason"], "the number is out of range");
+
     // The largest that fit, and doubles, are kept.
     let most = r#"{"name": "a", "schemas": {"method": "echo_executor"}, "inputs": {"most": 18446744073709551615, "least": -9223372036854775808, "double": 1.5e300}}"#;
     let made = posted(&server, call("tasks.create", most)).await;
@@ -131,8 +139,10 @@ async fn the_name_that_marks_raw_json_is_refused_before_it_is_read() {
         let answer = posted(&server, call("tasks.create", &params)).await;
         let error = &answer["error"];
         assert_eq!(error["code"], -32600, "{answer}");
-        let reason = error["data"]["reason"].as_str().unwrap();
+        let (reason, path) = (&error["data"]["reason"], &error["data"]["path"]);
+        let reason = reason.as_str().unwrap();
         assert!(reason.contains("RawValue` is reserved"), "{answer}");
+        assert_eq!(path[2], "v", "{answer}");
     }
     // As a text it is one like any other.
     let text = json!({"name": "a", "inputs": {"v": "$serde_json::private::RawValue"}});

@@ -1,7 +1,7 @@
 //! The messages for faults of inputs, in the protocol's form. No schema paths, no Rust type names.
 
 use super::limits::LISTED_MAX;
-use super::pattern;
+use super::{multiple_of, pattern};
 use crate::suggestion::suggestion;
 use crate::violation::{PathSegment, Violation};
 use jsonschema::ValidationError;
@@ -133,10 +133,16 @@ pub(super) fn of_build(
     text: Option<&str>,
     error: &ValidationError<'_>,
 ) -> Vec<Violation> {
-    let expected = "a regular expression without look-around and back-references, \
+    let expected = "a regular expression of ECMA 262 without look-around and back-references, \
                     of moderate size when compiled";
     let place = text.and_then(|text| Some((find_pattern(schema, text)?, text)));
     vec![match place {
+        Some((path, text)) if pattern::has_open_class(text) => Violation::new(
+            &path,
+            "is not a regular expression: a class that begins with `[` is not closed",
+            r"`]` at the end of each class, or `\[` for the character itself",
+            &Value::from(text),
+        ),
         Some((path, text)) => Violation::new(
             &path,
             "cannot be used as a regular expression",
@@ -284,8 +290,11 @@ fn describe(kind: &Kind) -> (&'static str, String) {
         Kind::ExclusiveMaximum { limit } => ("is too large", format!("less than {limit}")),
         Kind::Minimum { limit } => ("is too small", format!("at least {limit}")),
         Kind::ExclusiveMinimum { limit } => ("is too small", format!("more than {limit}")),
-        Kind::MultipleOf { multiple_of } => {
-            ("is not a multiple", format!("a multiple of {multiple_of}"))
+        Kind::MultipleOf {
+            multiple_of: divisor,
+        } => ("is not a multiple", format!("a multiple of {divisor}")),
+        Kind::Custom { keyword, message } if keyword == multiple_of::KEYWORD => {
+            ("is not a multiple", format!("a multiple of {message}"))
         }
         Kind::MaxLength { limit } => ("is too long", format!("at most {limit} characters")),
         Kind::MinLength { limit } => ("is too short", format!("at least {limit} characters")),

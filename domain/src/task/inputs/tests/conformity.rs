@@ -187,6 +187,11 @@ fn bounds_say_their_number() {
         (json!({"exclusiveMinimum": 5}), json!(5), "more than 5"),
         (json!({"multipleOf": 2}), json!(3), "a multiple of 2"),
         (
+            json!({"multipleOf": 9_007_199_254_740_993_u64}),
+            json!(9_007_199_254_740_992_u64),
+            "a multiple of 9007199254740993",
+        ),
+        (
             json!({"maxLength": 2}),
             json!("äöü"),
             "at most 2 characters",

@@ -265,3 +265,37 @@ fn patterns_that_cannot_be_matched_in_linear_time_are_refused_where_they_stand()
         );
     }
 }
+
+#[test]
+fn any_character_and_a_backspace_mean_what_ecma_262_says() {
+    for (pattern, matching, others) in [
+        (r"^[\b]$", vec!["\u{8}"], vec!["b", "\\", ""]),
+        ("^[^]$", vec!["a", "\n", "\u{2028}", "é"], vec!["", "ab"]),
+        ("^a[^]*b$", vec!["ab", "a\n]b"], vec!["a", "ba"]),
+        (r"^[^]a\]$", vec!["\na]", "]a]"], vec!["a]", "\n]"]),
+    ] {
+        let schema = json!({"properties": {"v": {"pattern": pattern}}});
+        for text in matching {
+            assert!(accepts(&schema, &json!({"v": text})), "{pattern}: {text:?}");
+        }
+        for text in others {
+            let violations = super::faults(&schema, &json!({"v": text}));
+            let expected = format!("text that matches `{pattern}`").replace('\\', r"\\");
+            assert_eq!(violations[0].expected, expected, "{pattern}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_class_that_is_not_closed_is_named_in_the_reason() {
+    let found = refused(&json!({"properties": {"a": {"pattern": "^[a-z"}}}));
+    let reason = "is not a regular expression: a class that begins with `[` is not closed";
+    let expected = r"`]` at the end of each class, or `\[` for the character itself";
+    let told = (
+        "properties.a.pattern".to_owned(),
+        reason.to_owned(),
+        expected.to_owned(),
+    );
+    assert_eq!(brief(&found), [told]);
+    assert_eq!(refused(&json!({"pattern": "["}))[0].reason, reason);
+}
