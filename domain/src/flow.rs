@@ -23,6 +23,7 @@ mod timers;
 mod wait_graph;
 mod wires;
 
+pub use below::Figures;
 pub use command::{
     Append, Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Handover,
     Include, Looked, Receive, Respond, Rest, SlotRequest, Suspend, Then, Update, WillRun,

@@ -7,10 +7,11 @@ use super::error::{Error, Failure};
 use super::ownership::Place;
 use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
+use super::sending::engine_metadata;
 use crate::store;
 use crate::subscription::rebuild;
 use taskledger_auth::Reach;
-use taskledger_domain::flow::{Argument, Refusal};
+use taskledger_domain::flow::{Argument, Flow, Refusal};
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
 
@@ -58,9 +59,14 @@ impl App {
             true => Ok(view),
             false => Err(Refusal::not_found(Argument::Task, task).into()),
         };
-        match self.rows.view(task) {
+        match self.rows.view(task, None) {
             Cached::View(view) if self.decides(view.row.flow_id) => return seen(view),
             Cached::View(_) | Cached::Miss => {}
+        }
+        if consistency == Consistency::Strong
+            && let Some(view) = self.view_in_memory(task).await
+        {
+            return seen(view);
         }
         let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
@@ -77,6 +83,28 @@ impl App {
                 Err(self.missing(context, Argument::Task, task, flow).await)
             }
         }
+    }
+
+    /// The view of a task whose flow the read models do not show yet: its row as it is held here, with what the state of
+    /// the flow says of other tasks. `None`: the read models must be waited for. Cost: a turn of the flow, and O(tasks
+    /// of the run) in it.
+    async fn view_in_memory(&self, task: TaskId) -> Option<TaskView> {
+        /// Looks at a flow that is changed again and again before its row is read.
+        const LOOKS_MAX: usize = 3;
+        let flow = self.rows.flow_of(task)?;
+        let is_shown = || self.positions.awaited(flow, self.projections.checkpoint()) == 0;
+        for _ in 0..LOOKS_MAX {
+            if !self.decides(flow) || is_shown() {
+                return None;
+            }
+            let look = move |state: &Flow| state.figures(task);
+            let figures = self.flows.look(flow, engine_metadata(), look).await;
+            match self.rows.view(task, Some(&figures.ok()??)) {
+                Cached::View(view) => return Some(view),
+                Cached::Miss => {}
+            }
+        }
+        None
     }
 
     /// Refuses to show rows that are folded no further, because an event of their flow is damaged.

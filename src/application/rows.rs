@@ -2,24 +2,27 @@
 //! what an attempt needs. Fed by the mailboxes with what is durable, in order, through the same
 //! fold as the read models.
 //!
-//! A flow is held from its creation on or not at all, so that what is held is complete.
+//! A flow is held from its creation on or not at all. All rows are held of a flow that is small enough, and of a larger
+//! one those of its root and of the roots of its runs.
 
 use super::ownership::Partitions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use taskledger_domain::flow::Event;
+use taskledger_domain::flow::{Event, Figures, RunState};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
-use taskledger_projections::{Blocker, Change, TaskRow, TaskView, new_owner};
+use taskledger_projections::{Blocker, Change, RunView, TaskRow, TaskView, new_owner};
 
 /// Bytes of rows kept, roughly.
 pub const BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Bytes of one flow's rows; a larger flow is not held, so that it does not drive out all others.
+/// Bytes of one flow's rows; of a larger flow the roots are held, so that it does not drive out all others.
 const FLOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What a row weighs besides its payloads.
 const ROW_BYTES: usize = 800;
 /// What a flow weighs besides its rows: its tables, and its places in the order and the index.
 const FLOW_BYTES: usize = 700;
+/// What a run weighs.
+const RUN_BYTES: usize = 120;
 
 /// Rows of young flows, at most `bytes_max`: the flow that was not used for the longest time goes first.
 #[derive(Debug)]
@@ -43,10 +46,9 @@ struct FlowRows {
     rows: HashMap<TaskId, Arc<TaskRow>>,
     /// Who owns it now; `None`: nobody.
     owner: Option<Arc<str>>,
-    /// Runs and their roots.
-    runs: Vec<(RunId, TaskId)>,
-    /// Those of them that have ended.
-    ended_runs: HashSet<RunId>,
+    runs: HashMap<RunId, HeldRun>,
+    /// Only rows of roots are held.
+    is_partial: bool,
     /// Tasks that began as groups: their progress came from other rows, even if they have got a
     /// method since.
     groups_begun: HashSet<TaskId>,
@@ -54,6 +56,13 @@ struct FlowRows {
     version: Version,
     bytes: usize,
     stamp: u64,
+}
+
+#[derive(Debug)]
+struct HeldRun {
+    root: TaskId,
+    /// As it is shown from its end on.
+    ended: Option<RunView>,
 }
 
 /// The cached knowledge of a task.
@@ -115,8 +124,8 @@ impl RowCache {
         for event in recorded {
             flow.apply(event, &mut inner.flow_of);
             // Not one row more than needed to know it: others wait for the lock.
-            if flow.bytes > FLOW_BYTES_MAX {
-                break;
+            if flow.bytes > FLOW_BYTES_MAX && !flow.is_partial {
+                flow.keep_roots(&mut inner.flow_of);
             }
         }
         inner.bytes += flow.bytes;
@@ -205,9 +214,10 @@ impl RowCache {
     ) -> Option<Vec<Arc<TaskRow>>> {
         let inner = self.inner();
         let held = inner.flows.get(&flow)?;
-        let is_only = matches!(held.runs.as_slice(), [(only, _)] if *only == run);
-        let fits = held.rows.len() <= rows_max && held.bytes <= bytes_max;
-        if !is_only || !fits || !held.ended_runs.contains(&run) {
+        let has_ended = held.runs.get(&run).is_some_and(|run| run.ended.is_some());
+        let is_whole = !held.is_partial;
+        let fits = is_whole && held.rows.len() <= rows_max && held.bytes <= bytes_max;
+        if held.runs.len() > 1 || !fits || !has_ended {
             return None;
         }
         let of_run = |row: &&Arc<TaskRow>| row.run_id == Some(run) && row.result.is_some();
@@ -216,44 +226,14 @@ impl RowCache {
         Some(found)
     }
 
-    /// What `tasks.get` answers, when the cache can tell.
+    /// What `tasks.get` answers, when the rows can tell. The progress of a group and the counts of a run come from other
+    /// rows, so they can tell it with `figures` only, and only of the version that has these.
     #[must_use]
-    pub fn view(&self, task: TaskId) -> Cached {
+    pub fn view(&self, task: TaskId, figures: Option<&Figures>) -> Cached {
         let inner = self.inner();
-        let Some(flow) = inner.flow_of.get(&task).and_then(|f| inner.flows.get(f)) else {
-            return Cached::Miss;
-        };
-        let Some(row) = flow.rows.get(&task) else {
-            return Cached::Miss;
-        };
-        let shows_run = row
-            .run_id
-            .is_some_and(|run| row.is_root() || flow.runs.contains(&(run, task)));
-        // The progress of a group and the counts of a run come from other rows.
-        if shows_run || flow.groups_begun.contains(&task) {
-            return Cached::Miss;
-        }
-        let mut blocked_by = Vec::new();
-        if row.status == Status::Pending {
-            for dependency in row.dependencies.iter().filter(|d| d.when.is_required()) {
-                let Some(target) = flow.rows.get(&dependency.id) else {
-                    return Cached::Miss;
-                };
-                if matches!(target.status, Status::Failed | Status::Cancelled) {
-                    blocked_by.push(Blocker {
-                        id: target.id,
-                        status: target.status,
-                    });
-                }
-            }
-        }
-        let ended = |run: RunId| flow.ended_runs.contains(&run);
-        Cached::View(TaskView {
-            row: row.clone(),
-            blocked_by,
-            skipped: row.status == Status::Pending && row.run_id.is_some_and(ended),
-            run: None,
-        })
+        let flow = inner.flow_of.get(&task).and_then(|f| inner.flows.get(f));
+        let view = flow.and_then(|flow| flow.view(task, figures));
+        view.map_or(Cached::Miss, Cached::View)
     }
 }
 
@@ -281,17 +261,88 @@ impl FlowRows {
         }
     }
 
+    fn view(&self, task: TaskId, figures: Option<&Figures>) -> Option<TaskView> {
+        let mut row = self.rows.get(&task)?.clone();
+        let figures = figures.filter(|it| it.version == self.version);
+        let latest = row.run_id.and_then(|id| Some((id, self.runs.get(&id)?)));
+        let run = match latest {
+            Some((id, run)) if row.is_root() || run.root == task => Some(match run.ended {
+                Some(ended) => ended,
+                None => {
+                    let of_run = |(active, _): &(RunId, _)| *active == id;
+                    let (_, counts) = figures?.run.filter(of_run)?;
+                    let state = RunState::Running;
+                    RunView { id, state, counts }
+                }
+            }),
+            Some(_) | None => None,
+        };
+        if self.groups_begun.contains(&task) {
+            Arc::make_mut(&mut row).progress = figures?.progress;
+        }
+        let is_pending = row.status == Status::Pending;
+        let mut blocked_by = Vec::new();
+        let required = row.dependencies.iter().filter(|d| d.when.is_required());
+        for dependency in required.filter(|_| is_pending) {
+            let target = self.rows.get(&dependency.id)?;
+            if matches!(target.status, Status::Failed | Status::Cancelled) {
+                blocked_by.push(Blocker {
+                    id: target.id,
+                    status: target.status,
+                });
+            }
+        }
+        let has_ended = latest.is_some_and(|(_, run)| run.ended.is_some());
+        Some(TaskView {
+            row,
+            blocked_by,
+            skipped: is_pending && has_ended,
+            run,
+        })
+    }
+
+    /// Holds the rows of roots only from now on.
+    fn keep_roots(&mut self, flow_of: &mut HashMap<TaskId, FlowId>) {
+        self.is_partial = true;
+        let roots: HashSet<TaskId> = self.runs.values().map(|run| run.root).collect();
+        self.rows.retain(|id, row| {
+            let is_kept = row.is_root() || roots.contains(id);
+            if !is_kept {
+                flow_of.remove(id);
+            }
+            is_kept
+        });
+        self.rows.shrink_to_fit();
+        let rows = &self.rows;
+        self.groups_begun.retain(|id| rows.contains_key(id));
+        let weights = rows.values().map(|row| weight(row)).sum::<usize>();
+        self.bytes = FLOW_BYTES + self.runs.len() * RUN_BYTES + weights;
+    }
+
     fn apply(&mut self, recorded: &Recorded, flow_of: &mut HashMap<TaskId, FlowId>) {
         if let Some(owner) = new_owner(recorded) {
             self.give_to(owner);
         }
         if let Event::RunStarted(run) = recorded.event.as_ref() {
-            self.runs.push((run.run_id, run.task_id));
+            self.bytes += RUN_BYTES;
+            let begun = HeldRun {
+                root: run.task_id,
+                ended: None,
+            };
+            self.runs.insert(run.run_id, begun);
             for row in self.rows.values_mut() {
                 Arc::make_mut(row).apply(recorded);
             }
         } else if let Event::RunEnded(run) = recorded.event.as_ref() {
-            self.ended_runs.insert(run.run_id);
+            if let Some(held) = self.runs.get_mut(&run.run_id) {
+                held.ended = Some(RunView {
+                    id: run.run_id,
+                    state: run.state,
+                    counts: run.counts,
+                });
+            }
+        } else if self.is_partial && matches!(*recorded.event, Event::TaskCreated(_)) {
+            // Its row is held by the read models only.
         } else if let Some(mut row) = TaskRow::created(recorded) {
             row.owner.clone_from(&self.owner);
             self.bytes += weight(&row);

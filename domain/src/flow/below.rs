@@ -1,10 +1,24 @@
 //! Totals over the tasks below a group: how many have ended in which way, and their progress.
 //!
-//! Owns: the counts that a group is judged by and the progress that it shows. Reads the state alone.
+//! Owns: the counts that a group or a run is judged by, and the progress that it shows. Reads the state alone.
 
+use super::StatusCounts;
 use super::state::Flow;
 use crate::task::{Progress, Status};
+use crate::{RunId, TaskId, Version};
 use hashbrown::HashMap;
+
+/// What a task shows of others: of its children, and of those that the same run covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// The version of the flow that has them.
+    pub version: Version,
+    /// How far the task is.
+    pub progress: Progress,
+    /// The active run that covers the task, and what has become of the tasks of that run; `None` when no run is active
+    /// or when another one has taken over some of its tasks, which it counts as they were then.
+    pub run: Option<(RunId, StatusCounts)>,
+}
 
 /// Descendants of a group that run something, by what has become of them, whether the group's run covers
 /// them or not.
@@ -29,6 +43,38 @@ impl Tally {
 }
 
 impl Flow {
+    /// What a live task shows of others. Cost: O(tasks of the run that covers it).
+    #[must_use]
+    pub fn figures(&self, id: TaskId) -> Option<Figures> {
+        let i = self.live(id)?;
+        let key = self.at(i).run;
+        let run = self.runs.get(&key).filter(|run| {
+            let mut members = run.members.iter().map(|&member| self.at(member));
+            members.all(|task| task.deleted || task.run == key)
+        });
+        Some(Figures {
+            version: self.version,
+            progress: self.progress_of(i),
+            run: run.map(|run| (run.id, self.counts_of(&run.members))),
+        })
+    }
+
+    /// These tasks by status; groups and what was deleted are left out.
+    pub(crate) fn counts_of(&self, tasks: &[u32]) -> StatusCounts {
+        let mut counts = StatusCounts::default();
+        let live = tasks.iter().map(|&i| self.at(i)).filter(|it| !it.deleted);
+        for task in live.filter(|it| !it.is_group()) {
+            *match task.status {
+                Status::Pending => &mut counts.pending,
+                Status::InProgress => &mut counts.in_progress,
+                Status::Completed => &mut counts.completed,
+                Status::Failed => &mut counts.failed,
+                Status::Cancelled => &mut counts.cancelled,
+            } += 1;
+        }
+        counts
+    }
+
     /// Counts what is below a group that an active run covers. Cost: O(subtree).
     pub(crate) fn tally(&self, group: u32) -> Tally {
         let mut tally = Tally::default();

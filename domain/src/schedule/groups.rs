@@ -97,21 +97,11 @@ fn is_rejected(flow: &Flow, key: u32) -> bool {
 /// tolerated, else `completed`. Cost: O(members * depth).
 fn verdict(flow: &Flow, key: u32) -> (RunState, StatusCounts) {
     let run = &flow.runs[&key];
-    let mut counts = StatusCounts::default();
     let mut failed = false;
     for &i in &run.members {
         let task = flow.at(i);
         if task.deleted {
             continue;
-        }
-        if !task.is_group() {
-            *match task.status {
-                Status::Pending => &mut counts.pending,
-                Status::InProgress => &mut counts.in_progress,
-                Status::Completed => &mut counts.completed,
-                Status::Failed => &mut counts.failed,
-                Status::Cancelled => &mut counts.cancelled,
-            } += 1;
         }
         let judged = i == run.root
             || !flow
@@ -138,5 +128,5 @@ fn verdict(flow: &Flow, key: u32) -> (RunState, StatusCounts) {
         | Status::Failed
         | Status::Cancelled => RunState::Completed,
     };
-    (state, counts)
+    (state, flow.counts_of(&run.members))
 }

@@ -50,7 +50,7 @@ async fn a_read_that_is_waited_for_shows_the_event() {
         positions: w.app.positions.clone(),
         ownership: w.app.flows.ownership().clone(),
     };
-    assert!(matches!(w.app.rows.view(id("a")), Cached::View(_)));
+    assert!(matches!(w.app.rows.view(id("a"), None), Cached::View(_)));
     let mut hold = w.faults.hold_next_answer();
     let delete = w.call(|app| async move { app.delete(&caller(), id("a"), false).await });
     hold.arrived().await;
@@ -62,7 +62,7 @@ async fn a_read_that_is_waited_for_shows_the_event() {
     );
     hold.release();
     soon(shown).await;
-    assert!(matches!(w.app.rows.view(id("a")), Cached::Miss));
+    assert!(matches!(w.app.rows.view(id("a"), None), Cached::Miss));
     assert!(soon(delete).await.unwrap().is_ok());
 }
 

@@ -52,6 +52,10 @@ fn list(w: &World, consistency: Consistency) -> Read {
     })
 }
 
+async fn caught_up(w: &World) {
+    soon(list(w, Consistency::Strong)).await.unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn reads_wait_for_the_read_models_and_then_see_the_write() {
     let mut w = World::new().await;
@@ -78,21 +82,44 @@ async fn reads_wait_for_the_read_models_and_then_see_the_write() {
 }
 
 #[tokio::test]
-async fn a_group_under_way_is_read_from_the_read_models() {
+async fn a_group_under_way_is_known_before_the_read_models_show_it() {
     let mut w = World::new().await;
     let tree = json!([{"id": id("root"), "name": "root", "children": [task("a", "work"), task("b", "work")]}]);
     assert!(soon(w.execute(caller(), tree)).await.unwrap().is_ok());
     w.script.complete("a").await;
-    let read = get(&w, "root", Consistency::Strong);
-    quiet().await;
-    assert!(!read.is_finished());
-    w.run_read_models();
-    let root = soon(read).await.unwrap().unwrap();
+    let root = soon(get(&w, "root", Consistency::Strong)).await.unwrap();
+    let root = root.unwrap();
     assert_eq!(
         (root["status"].as_str(), root["progress"].as_f64()),
         (Some("in_progress"), Some(0.5))
     );
     assert_eq!(root["run"]["counts"]["completed"], 1);
+
+    // The read models say the same.
+    w.run_read_models();
+    caught_up(&w).await;
+    let shown = soon(get(&w, "root", Consistency::Eventual)).await.unwrap();
+    assert_eq!(shown.unwrap(), root);
+}
+
+#[tokio::test]
+async fn the_root_of_a_flow_that_is_too_large_to_be_held_is_known_before_the_read_models_show_it() {
+    const TASKS: usize = 12_000;
+    let mut w = World::new().await;
+    let children: Vec<Value> = (0..TASKS).map(|i| task(&format!("t{i}"), "work")).collect();
+    let tree = json!([{"id": id("root"), "name": "root", "children": children}]);
+    assert!(soon(w.execute(caller(), tree)).await.unwrap().is_ok());
+    let cancel = w.call(|app| async move { app.cancel(&caller(), id("root"), false, None).await });
+    assert!(soon(cancel).await.unwrap().is_ok());
+    let root = soon(get(&w, "root", Consistency::Strong)).await.unwrap();
+    let root = root.unwrap();
+    assert_eq!(root["status"], "cancelled");
+    assert_eq!(root["run"]["state"], "cancelled");
+    assert_eq!(root["run"]["counts"]["cancelled"], TASKS);
+    w.run_read_models();
+    caught_up(&w).await;
+    let shown = soon(get(&w, "root", Consistency::Eventual)).await.unwrap();
+    assert_eq!(shown.unwrap(), root);
 }
 
 #[tokio::test]
