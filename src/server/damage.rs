@@ -2,6 +2,7 @@
 //! rows are folded no further can be read again, the read models are rebuilt, while the old ones serve.
 
 use crate::application::App;
+use crate::store::damage::is_mended;
 use crate::store::{self, EventStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub(super) async fn look_at_damage(app: Arc<App>, stop: CancellationToken) {
 async fn look(app: &App) -> Result<(), store::Error> {
     let register = app.store.damage();
     for damaged in register.list() {
-        if is_readable(&*app.store, damaged.position).await? {
+        if is_mended(&*app.store, &damaged).await? {
             register.remove(damaged.position);
             tracing::info!(
                 position = damaged.position,

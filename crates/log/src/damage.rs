@@ -20,7 +20,8 @@ const STEPPED_OVER_MAX: usize = 1_000;
 /// An event of the log that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Where it is in the log.
+    /// Where it is in the log. If a flow lacks a version, that of the flow's next event; that of its last one if none
+    /// follows.
     pub position: Position,
     /// Its flow; `None` when the row is missing, or too damaged to show it.
     pub flow: Option<FlowId>,
@@ -144,6 +145,28 @@ impl DamageRegister {
 
     fn lock(&self) -> MutexGuard<'_, Registered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a damaged event can be read again. So must the one before it in its flow: where a flow lacks a version, the
+/// next event is the one that is registered. Cost: two events.
+///
+/// # Errors
+/// Those of [`EventStore::read_all`] and [`EventStore::read_stream_back`], but no damage.
+pub async fn is_mended(store: &dyn EventStore, damaged: &Damaged) -> Result<bool, Error> {
+    let page = store
+        .read_all(damaged.position.saturating_sub(1), 1)
+        .await?;
+    let event = page.events.first();
+    let Some(event) = event.filter(|event| event.position == damaged.position) else {
+        return Ok(false);
+    };
+    let before = store.read_stream_back(event.flow, event.version, 1, usize::MAX);
+    match before.await {
+        Ok(_) => Ok(true),
+        // Damage at another position is registered by itself.
+        Err(Error::Corrupt { position, .. }) => Ok(position != damaged.position),
+        Err(error) => Err(error),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::contract::fixture::{
 };
 use futures_util::future::join_all;
 use std::sync::Arc;
+use taskledger::store::damage::is_mended;
 use taskledger::store::postgres::{OpenError, Options, PostgresStore, migrate};
 use taskledger::store::{Append, ClaimKey, Error, EventStore, Fence, NewClaim, Outcome};
 use taskledger_domain::Position;
@@ -431,12 +432,22 @@ async fn a_damaged_or_missing_row_is_named_by_its_position() {
             .await;
         assert_eq!(corrupt_at(&store, "a missing row").await, named);
     }
-    for read in [
-        store.read_stream(stream, 0, 10, usize::MAX).await,
-        store.read_stream_back(stream, 6, 10, usize::MAX).await,
-        store.read_versions(stream, &[3, 4]).await,
+    for (read, named) in [
+        (store.read_stream(stream, 0, 10, usize::MAX).await, 3),
+        (store.read_stream(stream, 0, 1, usize::MAX).await, 3),
+        (store.read_stream_back(stream, 3, 10, usize::MAX).await, 3),
+        (store.read_versions(stream, &[2]).await, 3),
+        // Nothing follows: the last event that the stream knows of.
+        (store.read_stream_back(stream, 6, 10, usize::MAX).await, 5),
+        (store.read_versions(stream, &[3, 4]).await, 5),
     ] {
-        assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+        assert!(
+            matches!(read, Err(Error::Corrupt { position, .. }) if position == named),
+            "{named}: {read:?}"
+        );
+    }
+    for damaged in store.damage().list() {
+        assert!(!is_mended(&store, &damaged).await.unwrap(), "{damaged}");
     }
     assert_eq!(store.read_versions(stream, &[3]).await.unwrap().len(), 1);
 }

@@ -2,6 +2,7 @@
 
 use crate::contract::fixture::{append, appended, event, given_stream, ledger, manual_clock, open};
 use std::path::Path;
+use taskledger::store::damage::is_mended;
 use taskledger::store::sqlite::export::Export;
 use taskledger::store::sqlite::{OpenError, verify};
 use taskledger::store::transfer::{ExportedEvent, Line, Source};
@@ -207,6 +208,39 @@ async fn rows_that_are_missing_are_named() {
     assert_eq!(others, [1, 4, 5, 6, 7, 8]);
     let error = s.read_stream(one, 1, 100, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_version_that_a_flow_lacks_is_registered_once_until_it_is_there_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, _) = closed_log(folder.path()).await;
+    let remove = format!(
+        "CREATE TABLE kept AS SELECT * FROM events WHERE position = {MARKED};
+         DELETE FROM events WHERE position = {MARKED}"
+    );
+    sql(folder.path(), &remove);
+    let s = open(folder.path(), manual_clock());
+
+    // Versions 4, 5 and 6 were at positions 6, 7 and 8.
+    for read in [
+        s.read_stream(one, 4, 1, usize::MAX).await,
+        s.read_stream(one, 4, 100, usize::MAX).await,
+        s.read_stream_back(one, 6, 100, usize::MAX).await,
+        s.read_versions(one, &[5]).await,
+    ] {
+        let named = matches!(&read, Err(Error::Corrupt { position: 8, flow: Some(flow), reason })
+            if *flow == one && reason.contains("no event with version 5"));
+        assert!(named, "{read:?}");
+    }
+
+    let registered = s.damage().list();
+    assert_eq!(registered.len(), 1, "{registered:?}");
+    assert!(!is_mended(&s, &registered[0]).await.unwrap());
+    sql(
+        folder.path(),
+        "INSERT INTO events SELECT * FROM kept; DROP TABLE kept",
+    );
+    assert!(is_mended(&s, &registered[0]).await.unwrap());
 }
 
 #[tokio::test]

@@ -282,6 +282,7 @@ impl Committer {
             Ok(Ok(Some(events))) => Ok(Resolution::Appended(events)),
             Ok(Ok(None)) => Ok(Resolution::Absent),
             Ok(Err(queries::Stopped::Row(error))) => Err(error),
+            Ok(Err(queries::Stopped::Missing(missing))) => Err(missing.before(None)),
             Ok(Err(queries::Stopped::Sql(error))) => {
                 if failure::is_broken(&error) {
                     self.link.doubt();

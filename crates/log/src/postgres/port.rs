@@ -3,8 +3,7 @@
 //! Appends and `resolve` go to the committer, reads to the ring or to the pool.
 
 use super::committer::{Request, Resolve};
-use super::queries::{self, Range, Span};
-use super::reads::told;
+use super::queries::{self, Range, Span, Stopped};
 use super::{PostgresStore, closed, failure, retention};
 use crate::chain::Mark;
 use crate::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
@@ -69,7 +68,10 @@ impl EventStore for PostgresStore {
             Err(_) if self.is_archived(stream).await? => {
                 let prefix = queries::prefix(&rows, range);
                 if !matches!(&prefix, Ok(prefix) if prefix.is_empty()) {
-                    return prefix.map_err(|e| told(e, 0));
+                    return match prefix {
+                        Ok(prefix) => Ok(prefix),
+                        Err(stopped) => Err(self.reads.error_of(stopped).await),
+                    };
                 }
                 // All of the span was dropped; what is there behind it is the end.
                 let end = self.stream_head(stream).await?;
@@ -79,7 +81,7 @@ impl EventStore for PostgresStore {
             }
             read => read,
         };
-        self.registered(read.map_err(|e| told(e, 0)))
+        self.registered(read).await
     }
 
     async fn read_stream_back(
@@ -103,7 +105,7 @@ impl EventStore for PostgresStore {
             Err(_) if self.is_archived(stream).await? => queries::prefix(&rows, range),
             read => read,
         };
-        self.registered(read.map_err(|e| told(e, 0)))
+        self.registered(read).await
     }
 
     async fn read_versions_within(
@@ -128,7 +130,7 @@ impl EventStore for PostgresStore {
         if read.is_err() && self.is_archived(stream).await? {
             return Err(being_dropped(stream));
         }
-        self.registered(read.map_err(|e| told(e, 0)))
+        self.registered(read).await
     }
 
     /// A page that memory can serve ends at the head as this process knows it, and `at_end` speaks
@@ -384,12 +386,16 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Registers the damage that a read has met.
-    fn registered<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
-        if let Err(error) = &read {
-            self.damage.add_error(error);
+    /// What a read of a stream gives. Registers the damage that it has met.
+    async fn registered<T>(&self, read: Result<T, Stopped>) -> Result<T, Error> {
+        match read {
+            Ok(read) => Ok(read),
+            Err(stopped) => {
+                let error = self.reads.error_of(stopped).await;
+                self.damage.add_error(&error);
+                Err(error)
+            }
         }
-        read
     }
 
     async fn is_archived(&self, stream: FlowId) -> Result<bool, Error> {

@@ -73,6 +73,16 @@ pub(super) const STREAM_VERSIONS: &str = concat!(
       WHERE s.flow = $1
       ORDER BY e.n"
 );
+/// By the unique index of `streams.flow`, then by `events_by_stream`. No row if no event of the stream follows.
+pub(super) const NEXT_OF_STREAM: &str = "SELECT e.position
+      FROM taskledger.streams AS s
+      CROSS JOIN LATERAL (
+          SELECT t.position FROM taskledger.events AS t
+          WHERE t.stream = s.number AND t.version > $2
+          ORDER BY t.version
+          LIMIT 1
+      ) AS e
+      WHERE s.flow = $1";
 /// By the primary keys of `events` and `streams`. One row at least, since there is a head.
 pub(super) const ALL_EVENTS: &str = concat!(
     "SELECT h.position, e.found, ",
@@ -136,6 +146,29 @@ pub(super) enum Stopped {
     Sql(sqlx::Error),
     /// A row cannot be believed.
     Row(Error),
+    /// A stream lacks a version.
+    Missing(Missing),
+}
+
+/// A version that a stream lacks. Where its row was is not known.
+#[derive(Debug)]
+pub(super) struct Missing {
+    pub(super) flow: FlowId,
+    pub(super) version: Version,
+    /// That of the last event of the stream, as the stream itself says.
+    pub(super) last_position: Position,
+}
+
+impl Missing {
+    /// The error. `next`: the position of the next event of the stream that exists.
+    pub(super) fn before(&self, next: Option<Position>) -> Error {
+        let Self { flow, version, .. } = self;
+        Error::Corrupt {
+            position: next.unwrap_or(self.last_position),
+            flow: Some(*flow),
+            reason: format!("stream `{flow}` has no event with version {version}"),
+        }
+    }
 }
 
 impl From<sqlx::Error> for Stopped {
@@ -213,7 +246,7 @@ pub(super) fn stream_range(
             Ok(event) if event.version == next => event,
             // The next read begins with it.
             Ok(_) | Err(_) if !events.is_empty() => return Ok(events),
-            Ok(event) => return Err(missing_version(flow, next, event.position)),
+            Ok(_) => return Err(missing_version(flow, next, last_position)),
             Err(damage) => return Err(damage.into()),
         };
         next = range.next(next);
@@ -374,10 +407,10 @@ pub(super) async fn find(
     Ok(Some(events))
 }
 
-fn missing_version(flow: FlowId, version: Version, position: Position) -> Stopped {
-    Stopped::Row(Error::Corrupt {
-        position,
-        flow: Some(flow),
-        reason: format!("stream `{flow}` has no event with version {version}"),
+fn missing_version(flow: FlowId, version: Version, last_position: Position) -> Stopped {
+    Stopped::Missing(Missing {
+        flow,
+        version,
+        last_position,
     })
 }

@@ -4,6 +4,7 @@
 //! reading twice does no harm: a server that ends a session is no reason to fail a call.
 
 use super::options::Options;
+use super::queries::{Missing, Stopped};
 use super::{failure, open, queries, row};
 use crate::Error;
 use crate::chain::Mark;
@@ -135,12 +136,29 @@ impl Reads {
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get::<i64, _>(0)?.cast_unsigned())
     }
-}
 
-/// What a caller is told.
-pub(super) fn told(stopped: queries::Stopped, after: Position) -> Error {
-    match stopped {
-        queries::Stopped::Sql(error) => failure::of_read(&error, after),
-        queries::Stopped::Row(error) => error,
+    /// The error for a caller whose read of a stream gave nothing. Cost: a query if the stream lacks a version.
+    pub(super) async fn error_of(&self, stopped: Stopped) -> Error {
+        match stopped {
+            Stopped::Sql(error) => failure::of_read(&error, 0),
+            Stopped::Row(error) => error,
+            Stopped::Missing(missing) => match self.next_after(&missing).await {
+                Ok(next) => missing.before(next),
+                Err(error) => failure::of_read(&error, 0),
+            },
+        }
+    }
+
+    /// The position of the first event of a stream behind the version that is missing.
+    async fn next_after(&self, missing: &Missing) -> Result<Option<Position>, sqlx::Error> {
+        let version = i64::try_from(missing.version).unwrap_or(i64::MAX);
+        let rows = self.rows(|| {
+            sqlx::query(queries::NEXT_OF_STREAM)
+                .bind(missing.flow.0)
+                .bind(version)
+        });
+        let position = |row: &PgRow| row.try_get::<i64, _>(0);
+        let next = rows.await?.first().map(position).transpose()?;
+        Ok(next.map(i64::cast_unsigned))
     }
 }

@@ -24,6 +24,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("stream_events", queries::STREAM_EVENTS),
     ("stream_events_back", queries::STREAM_EVENTS_BACK),
     ("stream_versions", queries::STREAM_VERSIONS),
+    ("next_of_stream", queries::NEXT_OF_STREAM),
     ("all_events", queries::ALL_EVENTS),
     ("stream_ids", queries::STREAM_IDS),
     ("claims", queries::CLAIMS),
@@ -175,6 +176,12 @@ async fn what_is_asked_all_day_is_answered_from_an_index() {
             "stream_versions",
             queries::STREAM_VERSIONS,
             format!("{flow}, '{{3,9,4}}', 1000000"),
+            &["streams_flow_key", "events_by_stream"],
+        ),
+        (
+            "next_of_stream",
+            queries::NEXT_OF_STREAM,
+            format!("{flow}, 4"),
             &["streams_flow_key", "events_by_stream"],
         ),
         (

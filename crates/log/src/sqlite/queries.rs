@@ -35,6 +35,9 @@ const STREAM_EVENTS_BACK: &str = concat!(
       WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3
       ORDER BY e.version DESC"
 );
+/// By `events_by_stream`.
+const NEXT_OF_STREAM: &str =
+    "SELECT position FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT 1";
 /// By `events_by_stream`, from the newest, since what is looked for was written last.
 const STREAM_IDS: &str = "SELECT version, id FROM events WHERE stream = ?1 ORDER BY version DESC";
 /// By the primary key.
@@ -150,12 +153,27 @@ impl<'c> Queries<'c> {
         let mut statement = self.statement(STREAM_EVENTS_BACK)?;
         let rows = statement.query(range).map_err(fail)?;
         let versions = (first..before).rev();
-        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        let (events, missing) = checked(rows, versions, bytes_max)?;
         match missing {
-            Some(missing) if events.is_empty() && !self.is_archived(stream)? => {
-                Err(missing.of(flow))
+            Some(version) if events.is_empty() && !self.is_archived(stream)? => {
+                Err(self.missing_version(flow, stream, version))
             }
             Some(_) | None => Ok(events),
+        }
+    }
+
+    /// The error for a version that a stream lacks. Where its row was is not known: the position is that of the next
+    /// event of the stream that exists, and that of the last event of the stream if there is none.
+    fn missing_version(&self, flow: FlowId, stream: Stream, version: Version) -> Error {
+        let behind = (stream.number, version.cast_signed());
+        let position = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let next = self.connection.query_row(NEXT_OF_STREAM, behind, position);
+        match next.optional() {
+            Ok(next) => {
+                let position = next.map_or(stream.last_position, i64::cast_unsigned);
+                missing_version(flow, version, position)
+            }
+            Err(error) => of_read(&error, 0),
         }
     }
 
@@ -198,12 +216,14 @@ impl<'c> Queries<'c> {
         let mut statement = self.statement(STREAM_EVENTS)?;
         let rows = statement.query(range).map_err(|e| of_read(&e, 0))?;
         let versions = after + 1..=last;
-        let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
+        let (events, missing) = checked(rows, versions, bytes_max)?;
         match missing {
             None => Ok(events),
             // The next read begins with it.
             Some(_) if !events.is_empty() => Ok(events),
-            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(version) if !self.is_archived(stream)? => {
+                Err(self.missing_version(flow, stream, version))
+            }
             Some(_) => self.read_versions(flow, &[stream.version], usize::MAX),
         }
     }
@@ -240,7 +260,7 @@ impl<'c> Queries<'c> {
                 if self.is_archived(stream)? {
                     return Err(being_dropped(flow));
                 }
-                return Err(missing_version(flow, *version, stream.last_position));
+                return Err(self.missing_version(flow, stream, *version));
             };
             let row = Row::read(sql)?;
             bytes += row.data.len();
@@ -345,33 +365,20 @@ impl<'c> Queries<'c> {
     }
 }
 
-/// A version that is not there.
-struct Missing {
-    version: Version,
-    position: Position,
-}
-
-impl Missing {
-    fn of(&self, flow: FlowId) -> Error {
-        missing_version(flow, self.version, self.position)
-    }
-}
-
-/// The events of these rows, up to the first that is damaged or has another than the expected version; fewer, but
-/// at least one, when they are larger than `bytes_max`. An error when already the first is damaged.
+/// The events of these rows, up to the first that is damaged or has another than the expected version, and the version
+/// that is missing there; fewer, but at least one, when they are larger than `bytes_max`. An error when already the
+/// first is damaged.
 fn checked(
     mut rows: rusqlite::Rows<'_>,
     versions: impl Iterator<Item = Version>,
-    last_position: Position,
     bytes_max: usize,
-) -> Result<(Vec<Arc<Recorded>>, Option<Missing>), Error> {
+) -> Result<(Vec<Arc<Recorded>>, Option<Version>), Error> {
     let mut events = Vec::new();
     let mut bytes = 0;
     for version in versions {
-        let missing = |position| Missing { version, position };
         let sql = match rows.next() {
             Ok(Some(sql)) => sql,
-            Ok(None) => return Ok((events, Some(missing(last_position)))),
+            Ok(None) => return Ok((events, Some(version))),
             Err(_) if !events.is_empty() => break,
             Err(error) => return Err(of_read(&error, 0)),
         };
@@ -388,7 +395,7 @@ fn checked(
             break;
         }
         if event.version != version {
-            return Ok((events, Some(missing(event.position))));
+            return Ok((events, Some(version)));
         }
         events.push(Arc::new(event));
     }
