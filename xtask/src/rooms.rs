@@ -204,7 +204,7 @@ mod tests {
         ("taskledger", [23, 63, 4, 0, 0]),
         ("taskledger-a2a", [1, 2, 2, 0, 0]),
         ("taskledger-a2a-client", [1, 3, 3, 1, 3]),
-        ("taskledger-auth", [4, 11, 4, 1, 4]),
+        ("taskledger-auth", [3, 9, 4, 1, 4]),
         ("taskledger-bench", [2, 5, 3, 1, 2]),
         ("taskledger-broker", [1, 5, 5, 1, 5]),
         ("taskledger-cli", [8, 17, 3, 2, 5]),

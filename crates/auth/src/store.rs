@@ -9,14 +9,16 @@
 
 mod audit;
 mod audit_chain;
+mod audit_row;
 mod connect;
 mod denied;
 mod own_keys;
 pub(crate) mod secrets;
 mod tokens;
 
-pub use audit::{AuditFilter, AuditRow};
+pub use audit::AuditFilter;
 pub use audit_chain::AuditProof;
+pub use audit_row::AuditRow;
 pub use connect::{AUTH_FILE, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};

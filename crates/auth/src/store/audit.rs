@@ -1,35 +1,11 @@
 //! The audit log as a table: rows are added and, when they are old, removed.
 
+use super::audit_row::AuditRow;
 use super::{AuthStore, Error, audit_chain};
 use crate::audit::{Entry, Outcome};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Tx};
-
-/// A row of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditRow {
-    /// Its number, rising in the order in which rows were committed; with gaps.
-    pub seq: i64,
-    /// When it happened.
-    pub at: Timestamp,
-    /// Who did it: `user:ann`, `service:ci`, `anonymous`, `operator`, `server`.
-    pub principal: Arc<str>,
-    /// The id of the credential.
-    pub token: Option<Arc<str>>,
-    /// The address that the call came from, if it is known.
-    pub address: Option<Arc<str>>,
-    /// The id of the call.
-    pub request: Option<Arc<str>>,
-    /// What was done, one of the names of [`crate::Action`].
-    pub action: Arc<str>,
-    /// The object that the action was about.
-    pub object: Option<Arc<str>>,
-    /// How it ended, one of the names of [`crate::Outcome`].
-    pub outcome: Arc<str>,
-    /// More about it, a JSON object.
-    pub detail: Option<Arc<str>>,
-}
 
 /// A filter for rows of the audit log; `None`: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,28 +108,13 @@ impl AuthStore {
             let rows = tx.fetch_all(sqlx::AssertSqlSafe(text), args).await?;
             let found = rows
                 .iter()
-                .map(|it| row(&mut Columns::of(it)))
+                .map(|it| AuditRow::read(&mut Columns::of(it)))
                 .collect::<Result<Vec<_>, Error>>()?;
             tx.commit().await?;
             Ok(found)
         };
         self.order(work).await
     }
-}
-
-pub(super) fn row(c: &mut Columns<'_>) -> Result<AuditRow, Error> {
-    Ok(AuditRow {
-        seq: c.int()?,
-        at: c.time()?,
-        principal: c.text()?,
-        token: c.opt_text()?,
-        address: c.opt_text()?,
-        request: c.opt_text()?,
-        action: c.text()?,
-        object: c.opt_text()?,
-        outcome: c.text()?,
-        detail: c.opt_text()?,
-    })
 }
 
 const ROW: &str = "seq, at, principal, token, address, request, action, object, outcome, detail";

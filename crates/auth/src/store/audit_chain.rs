@@ -5,7 +5,7 @@
 //! store. Whoever can write to the database can also make a new chain: what the chain proves is that nothing but this
 //! program has removed single rows.
 
-use super::audit::{AuditRow, row};
+use super::audit_row::AuditRow;
 use super::{AuthStore, Error};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -167,7 +167,7 @@ async fn page(tx: &mut Tx<'_>, behind: i64) -> Result<Vec<(AuditRow, Arc<str>)>,
 
 fn hashed(found: &taskledger_sql::Row) -> Result<(AuditRow, Arc<str>), Error> {
     let mut c = Columns::of(found);
-    Ok((row(&mut c)?, c.text()?))
+    Ok((AuditRow::read(&mut c)?, c.text()?))
 }
 
 const ENDS: &str = "SELECT head, dropped, kept, since FROM audit_chain WHERE one = 1";
