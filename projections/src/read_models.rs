@@ -69,13 +69,13 @@ impl std::fmt::Debug for ReadModels {
 }
 
 impl ReadModels {
-    /// Opens or creates the place. A file is replaced when it is of no use; tables on PostgreSQL are
-    /// left alone.
+    /// Opens or creates the place. A file is replaced when it is of no use; one that cannot be read is renamed.
+    /// Tables on PostgreSQL are left alone.
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Place`] and [`Error::Unavailable`]: the place cannot be written or
     /// read (the operator can mend it). Damage of a file is not an error: it is answered by
-    /// [`Found::Unusable`].
+    /// [`Found::Damaged`].
     pub async fn open(options: &Options) -> Result<(Self, Found), Error> {
         Self::open_with(options, TaskProjector::default()).await
     }

@@ -16,9 +16,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Action, By, Entry, Outcome};
+use taskledger_cli::following::say;
 use taskledger_cli::output::Output;
 use taskledger_domain::Position;
-use taskledger_projections::ReadModels;
+use taskledger_projections::{Found, ReadModels};
 
 /// Rebuild the read models
 #[derive(Debug, clap::Args)]
@@ -161,9 +162,12 @@ async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, C
     let store = SqliteStore::open(sqlite::Options::new(folder, storage::clock()));
     let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
     let options = taskledger_projections::Options::new(folder.join(READ_MODELS_FILE));
-    let (models, _) = ReadModels::open(&options)
+    let (models, found) = ReadModels::open(&options)
         .await
         .map_err(|e| CliError::failed(&e))?;
+    if let Found::Damaged { .. } = found {
+        say(&format!("WARNING: the read models are {found}"));
+    }
     let models = Arc::new(models);
     let done = beside(store.clone(), &models, |at, head| progress.at(at, head)).await;
     store.close().await;

@@ -3,6 +3,7 @@
 use crate::Projector;
 use crate::tasks::TaskProjector;
 use std::fmt;
+use std::path::PathBuf;
 use taskledger_domain::Position;
 
 /// The state of the tables when they were opened.
@@ -14,6 +15,14 @@ pub enum Found {
     Nothing,
     /// Read models that had to be thrown away: they are filled from the beginning of the log.
     Unusable(String),
+    /// A file that could not be read, and is kept under another name: new read models are filled from the beginning of
+    /// the log.
+    Damaged {
+        /// Why it could not be read.
+        reason: String,
+        /// Its new name.
+        kept: PathBuf,
+    },
     /// Read models of another version, which others may be using: reads are
     /// [`crate::Error::OtherVersion`] until a rebuild has put new ones in their place.
     Foreign(String),
@@ -25,6 +34,11 @@ impl fmt::Display for Found {
             Self::Usable => f.write_str("usable"),
             Self::Nothing => f.write_str("none yet, they are filled from the log"),
             Self::Unusable(why) => write!(f, "unusable, they are filled from the log: {why}"),
+            Self::Damaged { reason, kept } => write!(
+                f,
+                "damaged, new ones are filled from the log: {reason}; the damaged file is kept as `{}`",
+                kept.display()
+            ),
             Self::Foreign(why) => write!(f, "of another version, reads wait for a rebuild: {why}"),
         }
     }
@@ -60,5 +74,13 @@ mod tests {
         );
         let old = Found::Unusable("they are old".to_owned()).to_string();
         assert_eq!(old, "unusable, they are filled from the log: they are old");
+        let damaged = Found::Damaged {
+            reason: "no database".to_owned(),
+            kept: "rows.db.set-aside-1".into(),
+        };
+        assert_eq!(
+            damaged.to_string(),
+            "damaged, new ones are filled from the log: no database; the damaged file is kept as `rows.db.set-aside-1`"
+        );
     }
 }

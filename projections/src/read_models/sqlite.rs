@@ -90,7 +90,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-/// Opens or creates the file, replacing it when it is of no use.
+/// Opens or creates the file, replacing it when it is of no use. One that cannot be read is kept under another name: if
+/// the log has lost events, it may be the last copy of them, which cannot be found out without reading it.
 pub(super) async fn open(path: &Path) -> Result<Found, Error> {
     // A rebuild that was broken off has left it.
     remove(&next_path(path))?;
@@ -107,7 +108,10 @@ pub(super) async fn open(path: &Path) -> Result<Found, Error> {
             (replace(path).await?, Found::Unusable(reason))
         }
         Err(error) if error.is_damage() => {
-            (replace(path).await?, Found::Unusable(with_sources(&error)))
+            let kept = set_aside(path)?;
+            let reason = with_sources(&error);
+            let (db, _) = prepare(path).await?;
+            (db, Found::Damaged { reason, kept })
         }
         Err(error) => return Err(error),
     };
@@ -143,9 +147,7 @@ const INDEXES_OF_QUERIES: &str = "SELECT name, sql
 
 /// The file beside `path` that a rebuild fills.
 pub(super) fn next_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".next");
-    name.into()
+    with(path, ".next")
 }
 
 /// The connections that read a file.
@@ -252,16 +254,38 @@ fn unusable(path: &Path, source: std::io::Error) -> Error {
     Error::File { path, source }
 }
 
+/// Renames a file with its write-ahead log, to the first name that is free. Returns the name.
+fn set_aside(path: &Path) -> Result<PathBuf, Error> {
+    let named = |n: u32| with(path, &format!(".set-aside-{n}"));
+    let is_free = |to: &PathBuf| !to.exists() && !with(to, "-wal").exists();
+    let to = (1..=u32::MAX).map(named).find(is_free);
+    let to = to.expect("no folder has so many files");
+    // SQLite finds the write-ahead log by the name of its database. It goes first: if the database went first and a
+    // crash followed, the next database of this name would find it.
+    for suffix in ["-wal", ""] {
+        let from = with(path, suffix);
+        if from.exists() {
+            std::fs::rename(&from, with(&to, suffix)).map_err(|source| unusable(&from, source))?;
+        }
+    }
+    remove(path)?;
+    Ok(to)
+}
+
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Removes a file with what SQLite keeps beside it.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
+        let name = with(path, suffix);
         if let Err(source) = std::fs::remove_file(&name)
             && source.kind() != std::io::ErrorKind::NotFound
         {
-            let path = name.to_string_lossy().into_owned();
-            return Err(Error::File { path, source });
+            return Err(unusable(&name, source));
         }
     }
     Ok(())
@@ -281,26 +305,40 @@ async fn prepare(path: &Path) -> Result<(SqliteConnection, Option<(i64, Position
         .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal);
     let mut db = SqliteConnection::connect_with(&options).await?;
+    match migrate(&mut db).await {
+        Ok(found) => Ok((db, found)),
+        Err(error) => {
+            // Else it would be closed behind the caller's back, which removes the write-ahead log of this name.
+            let _ = db.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Brings the schema to this program's version. Returns the checkpoint, whose version may be another one.
+async fn migrate(db: &mut SqliteConnection) -> Result<Option<(i64, Position)>, Error> {
     let exists: bool = sqlx::query_scalar(HAS_CHECKPOINTS)
-        .fetch_one(&mut db)
+        .fetch_one(&mut *db)
         .await?;
     if exists {
-        let mut tx = Tx::sqlite(db.begin().await?);
-        let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
-        tx.commit().await?;
+        let found = load_checkpoint(db).await?;
         // Rows of another version are thrown away: giving them new columns and indexes is wasted.
         if found.is_some_and(|(version, _)| version != TaskProjector::VERSION) {
-            return Ok((db, found));
+            return Ok(found);
         }
     }
     MIGRATIONS
-        .run_direct(None, &mut db, false)
+        .run_direct(None, &mut *db, false)
         .await
         .map_err(Error::Migration)?;
+    load_checkpoint(db).await
+}
+
+async fn load_checkpoint(db: &mut SqliteConnection) -> Result<Option<(i64, Position)>, Error> {
     let mut tx = Tx::sqlite(db.begin().await?);
     let found = checkpoint::load::<TaskProjector>(&mut tx).await?;
     tx.commit().await?;
-    Ok((db, found))
+    Ok(found)
 }
 
 const HAS_CHECKPOINTS: &str = "SELECT COUNT(*) > 0

@@ -26,7 +26,7 @@ A server may be running. The last line holds the number and the SHA-256 of the l
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
-    /// Only events after this position
+    /// Only events after this position; such a part of a log can be neither verified nor imported
     #[arg(long, value_name = "POSITION", default_value_t = 0)]
     after: u64,
     /// Also write the idempotency keys that are still valid, after the events: for moving a log, so that repeated

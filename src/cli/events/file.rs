@@ -7,6 +7,7 @@ use crate::store::chain::{Followed, Mark};
 use crate::store::transfer::{LINE_BYTES_MAX, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use taskledger_domain::Position;
 
 /// An export or archive that is being read.
 pub(super) struct Lines {
@@ -20,6 +21,8 @@ pub(super) struct Lines {
     tally: Tally,
     is_archive: bool,
     had_keys: bool,
+    /// Position of the first event, dropped ones included.
+    first: Option<Position>,
     ended: bool,
     /// Where the hash chain ends, as the closing line says.
     head: Option<Mark>,
@@ -44,6 +47,7 @@ impl Lines {
             tally: Tally::default(),
             is_archive: false,
             had_keys: false,
+            first: None,
             ended: false,
             head: None,
         })
@@ -82,7 +86,9 @@ impl Lines {
                 Line::Event(_) | Line::Dropped(_) if self.had_keys => {
                     return Err(self.fault("there is an event after the keys"));
                 }
-                Line::Event(_) | Line::Dropped(_) => {}
+                Line::Event(_) | Line::Dropped(_) if self.first.is_some() => {}
+                Line::Event(event) => self.first = Some(event.position),
+                Line::Dropped(line) => self.first = Some(line.dropped.position),
             }
             return Ok(Some((line, text)));
         }
@@ -115,6 +121,25 @@ impl Lines {
     /// A reason with the number of the last line that was read.
     pub(super) fn placed(&self, reason: &str) -> String {
         format!("line {}: {reason}", self.number)
+    }
+
+    /// What the file is, if it begins behind the first event of a log: then no rule of a whole log holds for it.
+    pub(super) fn part(&self) -> Option<String> {
+        let first = self.first.filter(|it| *it > 1 && !self.is_archive)?;
+        Some(format!(
+            "the file begins at position {first}: a part of a log, as `events export --after {}` writes it, can neither be \
+             verified nor imported; expected an export from the first event on. `taskledger events verify` with \
+             --data-dir or --database-url checks the log itself",
+            first - 1
+        ))
+    }
+
+    /// A reason why the lines are no log, with what the file is instead.
+    pub(super) fn explained(&self, reason: String) -> String {
+        match self.part() {
+            Some(part) => format!("{reason}\n  {part}"),
+            None => reason,
+        }
     }
 
     /// What was read so far.

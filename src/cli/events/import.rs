@@ -167,7 +167,9 @@ async fn read(
                 };
                 taken.add(&line, &text);
                 page.bytes += event.data.get().len();
-                let checked = checker.check(event).map_err(|e| input.fault(e))?;
+                let checked = checker.check(event);
+                let checked = checked.map_err(|e| input.explained(input.placed(&e)));
+                let checked = checked.map_err(CliError::Usage)?;
                 if let Err(reason) = follow(&mut chain, &step, input.is_archive()) {
                     return Err(broken(input, &reason));
                 }
@@ -195,7 +197,8 @@ async fn read(
     if !input.is_whole() {
         check_unterminated(&input, args.allow_unterminated)?;
     }
-    checker.finish().map_err(CliError::Usage)?;
+    let whole = checker.finish().map_err(|e| input.explained(e));
+    whole.map_err(CliError::Usage)?;
     let receipt = input.receipt();
     check_chain(&input, &chain, receipt.events, args)
         .map_err(|reason| CliError::Usage(format!("{reason}; nothing is imported")))?;
@@ -219,6 +222,9 @@ fn follow(chain: &mut Chain, step: &Step, is_archive: bool) -> Result<(), String
 /// with the digest at its end, is as it was written. Cost: reading the rest.
 fn broken(mut input: Lines, reason: &str) -> CliError {
     let told = input.placed(reason);
+    if input.part().is_some() {
+        return CliError::Usage(input.explained(told));
+    }
     let changed = loop {
         match input.next() {
             Ok(Some(_)) => {}

@@ -23,7 +23,8 @@ Examples:
 
 Each event has a hash that includes the hash of the event before it. Keep the head that is printed in a
 place outside the server: later, --head proves that no event up to it was changed or removed. FILE is an
-export or an archive; the last event of each archived flow names the SHA-256 of its archive.
+export of the whole log or an archive, not an export that --after begins; the last event of each archived
+flow names the SHA-256 of its archive.
 The audit log has such a chain too, which is followed up to now.
 Exit code 1: a row is damaged, changed or missing.")]
 pub(super) struct Args {
@@ -178,6 +179,7 @@ fn verify_file(file: &str, kept: Option<Mark>, out: &mut Output) -> Result<ExitC
 fn read(mut lines: Lines, kept: Option<Mark>) -> Result<Found, String> {
     let (mut checker, mut chain) = (Checker::default(), Chain::with(kept));
     let mut archived = None;
+    let no_log = |lines: &Lines, reason: &str| lines.explained(lines.placed(reason));
     while let Some((line, _)) = lines.next().map_err(|e| e.to_string())? {
         let step = match line {
             Line::Archive(head) => {
@@ -187,20 +189,20 @@ fn read(mut lines: Lines, kept: Option<Mark>) -> Result<Found, String> {
             }
             Line::Event(event) => {
                 let step = event.step();
-                checker.check(event).map_err(|e| lines.placed(&e))?;
+                checker.check(event).map_err(|e| no_log(&lines, &e))?;
                 step
             }
             Line::Dropped(line) => Step::Dropped(line.dropped),
             Line::Key(_) | Line::End(_) => continue,
         };
         if archived.is_none() {
-            chain.step(&step).map_err(|e| lines.placed(&e))?;
+            chain.step(&step).map_err(|e| no_log(&lines, &e))?;
         }
     }
     if !lines.is_whole() {
         return Err(format!("{}: it was cut off", lines.missing_end()));
     }
-    checker.finish()?;
+    checker.finish().map_err(|e| lines.explained(e))?;
     if kept.is_some() && archived.is_some() {
         return Err("--head: an archive has no hash chain, expected an export".to_owned());
     }

@@ -168,6 +168,9 @@ impl Opened {
         };
         let options = projections::Options::new(read_models.join(READ_MODELS_FILE));
         let (queries, found) = ReadModels::open(&options).await?;
+        if let Found::Damaged { kept, .. } = &found {
+            tracing::warn!(file = %kept.display(), "the read models are {found}");
+        }
         let opened = Self {
             store: log.store(),
             queries: Arc::new(queries),

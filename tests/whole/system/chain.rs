@@ -127,6 +127,27 @@ async fn an_export_of_a_log_whose_chain_does_not_hold_warns() {
     assert_eq!(all.done().lines().count(), 4, "it is written all the same");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_of_the_end_of_a_log_is_said_to_be_one() {
+    let (folder, to) = (Folder::new(), Folder::new());
+    create(&folder, &["first", "second", "third"]).await;
+    let end = events(&["export", "--after", "1"], &folder).await.done();
+
+    let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+    let imported = run_with(words.chain(to.storage()), Path::new("."), &end).await;
+    let verified = run_with(["events", "verify", "-"], Path::new("."), &end).await;
+
+    for said in [imported.refused(2), verified.refused(1)] {
+        assert!(
+            said.contains("line 1: ")
+                && said.contains("the file begins at position 2: a part of a log")
+                && said.contains("`taskledger events verify` with --data-dir or --database-url")
+                && !said.contains("--restart-chain"),
+            "{said}"
+        );
+    }
+}
+
 /// The export with a payload changed, and a closing line that agrees with it.
 fn forged(export: &str) -> String {
     use sha2::{Digest, Sha256};
