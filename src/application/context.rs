@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::Caller;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 /// Characters of an idempotency key: room for any id scheme, small enough for an index.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
@@ -67,11 +68,15 @@ impl Context {
         self
     }
 
-    /// The same caller, of whom it was noted whose flows the call changes.
+    /// The same caller, of whom it was noted whose flows the call changes. `call`: an id of this call alone, if the
+    /// audit log has an entry of it.
     #[must_use]
-    pub(super) fn noting(&self, noted: Noted) -> Self {
+    pub(super) fn noting(&self, noted: Noted, call: Option<Uuid>) -> Self {
         let mut context = self.clone();
         context.noted = Some(noted);
+        if let Some(idempotency) = &mut context.idempotency {
+            idempotency.noted_call = call;
+        }
         context
     }
 
@@ -110,6 +115,9 @@ pub struct Idempotency {
     /// Two requests with the same key are the same request if and only if this is equal. Set by
     /// `Service` from the typed request.
     fingerprint: Option<Arc<str>>,
+    /// The id of a call that the audit log has an entry of. It is stored with the key, so that `Service` can tell
+    /// whether this call or another one with the key has made the change.
+    pub(super) noted_call: Option<Uuid>,
 }
 
 impl Idempotency {
@@ -121,6 +129,7 @@ impl Idempotency {
             call_fingerprint: None,
             method: None,
             fingerprint: None,
+            noted_call: None,
         }
     }
 
@@ -132,6 +141,7 @@ impl Idempotency {
             call_fingerprint: None,
             method: None,
             fingerprint: Some(fingerprint),
+            noted_call: None,
         }
     }
 

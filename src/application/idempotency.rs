@@ -88,6 +88,13 @@ impl Key {
         self.repeated(Record::read(value)?)
     }
 
+    /// Whether another call has claimed the key, by what the claim holds: then this call, which the audit log has an
+    /// entry of, was answered with the reply to that one. `false` if there is no such entry.
+    pub(super) fn is_of_another_call(&self, value: &str) -> bool {
+        let own = self.idempotency.noted_call;
+        own.is_some() && Record::read(value).is_ok_and(|record| record.call != own)
+    }
+
     fn repeated(&self, record: Record) -> Result<Reply, Error> {
         let fingerprint = match record.v {
             None => self.idempotency.call_fingerprint.as_ref(),
@@ -142,6 +149,7 @@ impl Repeatable {
             v: RECORD_VERSION,
             fingerprint: self.key.idempotency.fingerprint(),
             reply: &(self.reply)(done),
+            call: self.key.idempotency.noted_call,
         };
         serde_json::to_string(&record).expect("a reply can always be written as JSON")
     }
@@ -159,6 +167,7 @@ mod tests {
     use super::*;
     use crate::application::api::Created;
     use taskledger_domain::testing::id;
+    use uuid::Uuid;
 
     fn key(call: &str, request: &str) -> Key {
         let mut context = Context::anonymous(Arc::from("request"));
@@ -187,6 +196,25 @@ mod tests {
         assert!(matches!(again, Ok(Reply::Created(created)) if created.task == id("a")));
         let other = key("of one door", "g").repeat(&written);
         assert!(matches!(other, Err(Error::Refused(_))), "{other:?}");
+    }
+
+    #[test]
+    fn a_call_with_an_entry_in_the_audit_log_knows_whose_record_it_finds() {
+        let of_call = |n: Option<u128>| {
+            let mut key = key("c", "f");
+            key.idempotency.noted_call = n.map(Uuid::from_u128);
+            key
+        };
+        let (first, second, unnoted) = (of_call(Some(1)), of_call(Some(2)), of_call(None));
+        for (asked, written, expected) in [
+            (&first, &first, false),
+            (&second, &first, true),
+            (&second, &unnoted, true),
+            (&unnoted, &first, false),
+        ] {
+            assert_eq!(asked.is_of_another_call(&record(written)), expected);
+            assert!(asked.repeat(&record(written)).is_ok());
+        }
     }
 
     #[test]

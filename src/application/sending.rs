@@ -78,6 +78,22 @@ impl App {
         Ok(held.iter().any(Option::is_some))
     }
 
+    /// Whether an accepted call was answered with the reply to another one with its idempotency key, so that it has
+    /// changed nothing. `false` for a call without an entry in the audit log. Cost: as [`Self::is_repeated`].
+    pub(super) async fn has_repeated(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+    ) -> Result<bool, Error> {
+        let Some(key) = Key::of(context, use_case, None) else {
+            return Ok(false);
+        };
+        let claim = ClaimKey::Request(key.claimed.clone());
+        let held = self.store.claims(&[claim], self.clock.now()).await?;
+        let mut held = held.iter().flatten();
+        Ok(held.any(|value| key.is_of_another_call(value)))
+    }
+
     async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
         let places: Vec<_> = key.places().cloned().collect();
         let claims: Vec<_> = places.iter().cloned().map(ClaimKey::Request).collect();

@@ -5,6 +5,7 @@ use crate::application::error::{Error, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
+use uuid::Uuid;
 
 /// The version of the records that are written.
 pub(super) const RECORD_VERSION: u32 = 2;
@@ -15,6 +16,9 @@ pub(super) struct Written<'a> {
     pub(super) v: u32,
     pub(super) fingerprint: &'a str,
     pub(super) reply: &'a Reply,
+    /// The id of the call, if the audit log has an entry of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<Uuid>,
 }
 
 /// A record of any form.
@@ -26,6 +30,8 @@ pub(super) struct Record {
     pub(super) reply: Option<Box<RawValue>>,
     /// The JSON-RPC result, in records without a version.
     pub(super) answer: Option<Box<RawValue>>,
+    /// See [`Written::call`].
+    pub(super) call: Option<Uuid>,
 }
 
 impl Record {

@@ -4,6 +4,7 @@ use super::wire::{self, SEPARATE};
 use super::*;
 use crate::application::api::{Cancel, Created, Delete, Request};
 use crate::application::context::Idempotency;
+use crate::application::noted::Noted;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -232,6 +233,8 @@ async fn a_request_arrives_as_it_was_sent() {
     if let Some(idempotency) = &mut context.idempotency {
         idempotency.call_fingerprint = Some(Arc::from("f"));
     }
+    let noted = Noted::of(&Arc::from("ann"), [None]);
+    let context = context.noting(noted, Some(Uuid::from_u128(1)));
     let request = list();
     let arrived = arrived(sent_by(&context, &request)).await;
     let arrived = arrived.expect("it can be read");

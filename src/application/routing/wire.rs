@@ -18,6 +18,7 @@ use taskledger_auth::{Caller, Scope, Scopes};
 use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::Outdated;
+use uuid::Uuid;
 
 macro_rules! version {
     ($version:literal) => {
@@ -28,7 +29,7 @@ macro_rules! version {
     };
 }
 
-version!(17);
+version!(18);
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -65,6 +66,7 @@ struct Key<'a> {
     key: Cow<'a, str>,
     #[serde(borrow)]
     call_fingerprint: Option<Cow<'a, str>>,
+    noted_call: Option<Uuid>,
 }
 
 /// A request as another node sent it.
@@ -103,6 +105,7 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
         idempotency: context.idempotency.as_ref().map(|idempotency| Key {
             key: Cow::from(&*idempotency.key),
             call_fingerprint: idempotency.call_fingerprint.as_deref().map(Cow::from),
+            noted_call: idempotency.noted_call,
         }),
         noted: context.noted.clone(),
         wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
@@ -156,6 +159,7 @@ fn read(body: &[u8]) -> Option<Arrived> {
     context.idempotency = cover.idempotency.map(|sent| {
         let mut idempotency = Idempotency::new(Arc::from(&*sent.key));
         idempotency.call_fingerprint = sent.call_fingerprint.as_deref().map(Arc::from);
+        idempotency.noted_call = sent.noted_call;
         idempotency
     });
     context.noted = cover.noted;

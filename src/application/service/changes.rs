@@ -167,12 +167,18 @@ impl Service {
         };
         for _ in 0..ROUNDS_MAX {
             let Noticed { noted, audited } = self.noticed(context, &request).await?;
-            let context = &context.noting(noted);
+            let call = audited.as_ref().map(|_| self.app.clock.uuid());
+            let context = &context.noting(noted, call);
             let done = self.carried_out(context, request.clone()).await;
             let is_over = !matches!(done, Err(Error::Outdated(Outdated::Owner)));
             // One row says why nothing was changed.
             let done = match &audited {
-                Some(audited) => audited.ended(done).await,
+                Some(audited) => {
+                    if done.is_ok() && self.has_repeated(context, &request).await {
+                        audited.refused().await;
+                    }
+                    audited.ended(done).await
+                }
                 None if is_over => return self.refusal_noted(context, refusable, done).await,
                 None => done,
             };
@@ -183,6 +189,16 @@ impl Service {
         Err(Error::Busy {
             reason: "the flow is being given to other users; nothing was changed".to_owned(),
             retry_after_ms: GIVEN_AWAY_RETRY_MS,
+        })
+    }
+
+    /// Whether another call with the same idempotency key, at the same moment, has made the change. One that came before
+    /// is found before there is a row.
+    async fn has_repeated(&self, context: &Context, request: &Request) -> bool {
+        let repeated = self.app.has_repeated(context, request.use_case()).await;
+        repeated.unwrap_or_else(|error| {
+            tracing::warn!(%error, "whether a call was a repetition is missing in the audit log");
+            false
         })
     }
 

@@ -198,6 +198,27 @@ async fn a_repeated_call_has_one_row_and_one_that_lacks_a_scope_one_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_calls_under_one_key_at_the_same_moment_one_counts_as_done() {
+    let world = World::start().await;
+    world.known.put("auditor", user("auditor", Scopes::all()));
+    let task = json!({"name": "a", "user_id": "ann"});
+    for key in 0..10 {
+        let key = json!({"metadata": {"idempotency_key": key.to_string()}});
+        let call = || call_with(&world, "auditor", ("tasks.create", &task), key.clone());
+        let replies = tokio::join!(call(), call(), call(), call());
+        assert!(replies.0.contains("result"), "{}", replies.0);
+        for other in [&replies.1, &replies.2, &replies.3] {
+            assert_eq!(*other, replies.0);
+        }
+    }
+    let rows = audited(&world, "auditor", "task.create").await;
+    let count = |outcome: &str| rows.iter().filter(|row| row["outcome"] == outcome).count();
+    assert_eq!(count("done") - count("refused"), 10, "{rows:?}");
+    assert!(count("refused") > 0, "some came at the same moment");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_given_away_meanwhile_has_a_row_for_whom_it_is_changed() {
     let world = World::start().await;
     for name in ["auditor", "giver"] {
