@@ -222,7 +222,11 @@ async fn agent(access: &Access, place: &str, binding: Option<Binding>) -> Result
     };
     let http = Arc::new(Direct::to(target)?);
     let agent = match card {
-        Some(card) => Agent::of_card(http, card, options),
+        // The file was given by the user, so each of its faults is wrong usage.
+        Some(card) => {
+            let agent = Agent::of_card(http, card, options);
+            return agent.map_err(|error| CliError::Usage(error.to_string()));
+        }
         None => Agent::at(http, place, options).await,
     };
     agent.map_err(failed)
@@ -393,8 +397,9 @@ fn failed(error: Error) -> CliError {
     let text = error.to_string();
     match error.into_last() {
         Error::Unanswered { .. } => ApiError::Connection(text).into(),
+        // The agent has answered, so this does not count as "no connection".
         Error::TooLarge { .. } | Error::Invalid(_) | Error::GivenUp { .. } => {
-            ApiError::Protocol(text).into()
+            CliError::Failed(text)
         }
         Error::Unusable(_) => CliError::Usage(text),
         Error::Agent(error) if error.kind == Some(ErrorKind::Unauthenticated) => denied(401, &text),
@@ -474,6 +479,8 @@ impl Watcher for Printing<'_> {
 mod tests {
     use super::*;
     use crate::testing::parsed;
+    use taskledger_a2a_client::http::Unanswered;
+    use taskledger_terminal::Ending as _;
 
     #[test]
     fn the_next_page_is_a_whole_command() {
@@ -497,5 +504,20 @@ mod tests {
             )
         );
         assert_eq!(list.next("", &out), None);
+    }
+
+    #[test]
+    fn an_answer_that_is_of_no_use_is_told_from_none() {
+        let of = |error| format!("{:?}", failed(error).exit_code());
+        let is = |code| format!("{:?}", ExitCode::from(code));
+        let (what, max) = ("the card", 1);
+        let last = Box::new(Error::Unanswered {
+            url: "http://h:1".to_owned(),
+            reason: Unanswered::Broken("no answer within 60 s".to_owned()),
+        });
+        assert_eq!(of(Error::TooLarge { what, max }), is(1));
+        assert_eq!(of(Error::Invalid("not JSON".to_owned())), is(1));
+        assert_eq!(of(Error::Unusable("0.3 only".to_owned())), is(2));
+        assert_eq!(of(Error::GivenUp { tries: 3, last }), is(4));
     }
 }

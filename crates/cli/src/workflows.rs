@@ -28,7 +28,9 @@ Examples:
   taskledger workflows run --saved 'Quarterly report' --trigger '{\"quarter\": \"2026-Q1\"}'
 
 `validate`, `dry-run` and `schemas` need no server. They exit with 1 when the document has errors,
-`dry-run` also when a phase does not complete, `diff` when a change breaks callers, workers or readers of results. Outputs are {phase: output, or [outputs] of one completion each};
+`dry-run` also when a phase does not complete, `diff` when a change breaks callers, workers or readers of
+results. `run` and `save` exit with 2 when the document has errors. Outputs are {phase: output, or [outputs]
+of one completion each};
 the output {\"$fail\": reason} fails an attempt.")]
 pub struct Args {
     #[command(subcommand)]
@@ -45,7 +47,7 @@ enum Command {
     /// Print the inputs and outputs of phases as JSON Schemas
     Schemas(Schemas),
     /// Create the tasks of a document, and run them
-    #[command(disable_version_flag = true)]
+    #[command(disable_version_flag = true, override_usage = RUN_USAGE)]
     Run(Box<Run>),
     /// Save a document as the newest version of its name
     Save(Box<kept::Save>),
@@ -142,6 +144,10 @@ struct Run {
     no_start: bool,
 }
 
+/// The usage of a file and that of a saved document. The generated text names the file only.
+const RUN_USAGE: &str = "taskledger workflows run [OPTIONS] <FILE>
+       taskledger workflows run [OPTIONS] --saved <NAME>";
+
 /// Does what was asked and shows the result.
 pub async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     match args.command {
@@ -161,6 +167,12 @@ pub async fn workflows(args: Args, out: &mut Output) -> Result<ExitCode, CliErro
 
 fn text_of(file: &str) -> Result<String, CliError> {
     read_text(file).map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))
+}
+
+/// Ends a command that sends a document, after [`tell`] has shown its errors.
+fn not_sent(file: &str) -> CliError {
+    let text = format!("the document `{file}` has errors, so it is not sent to the server");
+    CliError::Usage(text)
 }
 
 fn schemas(args: &Schemas, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -290,7 +302,7 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
             if !out.is_json() {
                 tell(&report, &file, &text, out)?;
                 if report.workflow.is_none() {
-                    return Ok(ExitCode::FAILURE);
+                    return Err(not_sent(&file));
                 }
             }
             let what = Params::default().with("document", text);

@@ -147,3 +147,16 @@ async fn credentials_go_to_the_agent_that_was_named_and_to_nobody_else() {
     assert_eq!(requests[0].header("authorization"), None);
     assert_eq!(requests[0].header("a2a-version"), Some("1.0"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_whose_answer_is_of_no_use_counts_as_reached() {
+    let stranger = Receiver::start().await;
+    let url = stranger.url("");
+    let path = "/.well-known/agent-card.json";
+    let (html, huge) = ("<html>", "x".repeat(2_000_000));
+    for (body, reason) in [(html, "no JSON object"), (&*huge, "has more than")] {
+        stranger.answer_at(path, Answer::status(200).body(body.to_owned()));
+        let told = a2a(&["send", &url, "hello"]).await.refused(1);
+        assert!(told.contains(reason), "{told}");
+    }
+}

@@ -122,6 +122,15 @@ async fn the_same_refusal_has_the_same_exit_code() {
     run_with(local, Path::new("."), STRANGE).await.refused(2);
     let remote = ["health", "--proxy", "socks5://127.0.0.1:1"];
     run(remote).await.refused(2);
+    for command in ["run", "save"] {
+        let words = ["workflows", command, "-"];
+        let ended = run_with(words, Path::new("."), "phases: 7").await;
+        assert!(ended.out.contains("-:1:"), "{ended:?}");
+        let said = ended.refused(2);
+        assert!(said.contains("the document `-` has errors"), "{said}");
+    }
+    let said = run(["workflows", "run"]).await.refused(2);
+    assert!(said.contains("run [OPTIONS] --saved <NAME>"), "{said}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `taskledger workflows save`, `list`, `show`, `versions`, `diff`, `delete` and `progress`: calls to a server.
 
-use super::{tell, text_of};
+use super::{not_sent, tell, text_of};
 use crate::output::{Column, Output, Text, counted, is_time, member, printable, show_table, time};
 use crate::request::{Params, Request};
 use crate::{CliError, Remote};
@@ -138,7 +138,7 @@ pub(super) async fn save(args: Save, out: &mut Output) -> Result<ExitCode, CliEr
     let report = read(&text, args.document.strict);
     if report.workflow.is_none() && !out.is_json() {
         tell(&report, &args.document.file, &text, out)?;
-        return Ok(ExitCode::FAILURE);
+        return Err(not_sent(&args.document.file));
     }
     let params = Params::default()
         .with("document", text)
