@@ -26,7 +26,11 @@ impl Timestamp {
         if !text.is_ascii() {
             return Err(InvalidTime::Form);
         }
-        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTime::Form)?;
+        let time =
+            DateTime::parse_from_rfc3339(text).map_err(|_| match is_of_another_year(text) {
+                true => InvalidTime::Range,
+                false => InvalidTime::Form,
+            })?;
         if !is_second(&time.to_utc()) {
             return Err(InvalidTime::LeapSecond);
         }
@@ -69,6 +73,43 @@ pub enum InvalidTime {
     /// It is a second 60 where no leap second can be.
     #[error("second 60 exists only at 23:59:60 UTC on June 30th and December 31st")]
     LeapSecond,
+}
+
+impl InvalidTime {
+    /// What is wrong with the value of a member.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Form => "Invalid timestamp format",
+            Self::Range => "Year out of range",
+            Self::LeapSecond => "Second out of range",
+        }
+    }
+
+    /// What is accepted.
+    #[must_use]
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Form => "an RFC 3339 date and time with offset",
+            Self::Range => {
+                "an RFC 3339 date and time with offset, in the years 0000 to 9999 in UTC"
+            }
+            Self::LeapSecond => {
+                "an RFC 3339 date and time with offset, with second 60 only at 23:59:60 UTC on June 30th and \
+                 December 31st"
+            }
+        }
+    }
+}
+
+/// Whether `text` would be a time with a year of RFC 3339: its own is negative or has more than four digits.
+fn is_of_another_year(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    let (year, rest) = unsigned.split_at(digits);
+    let is_negative = digits == 4 && text.starts_with('-');
+    let is_long = digits > 4 && !year.starts_with('0');
+    (is_negative || is_long) && DateTime::parse_from_rfc3339(&format!("2000{rest}")).is_ok()
 }
 
 /// Whether a second 60, if the time is one, can be a leap second.
@@ -161,6 +202,9 @@ mod tests {
             "9999-12-31T23:59:60Z",
             "9999-12-31T23:59:59-00:01",
             "0000-01-01T00:00:00+00:01",
+            "10000-01-01T00:00:00Z",
+            "+123456-02-29T12:00:00.5+01:00",
+            "-0001-12-31T23:59:59Z",
         ] {
             assert_eq!(Timestamp::parse(text), Err(InvalidTime::Range), "{text}");
         }
@@ -191,6 +235,9 @@ mod tests {
             "2026-01-31T12:00:00+01:60",
             "2026-01-31T12:00:00+0100",
             "+2026-01-31T12:00:00Z",
+            "02026-01-31T12:00:00Z",
+            "10000-13-01T00:00:00Z",
+            "10000",
         ] {
             assert_eq!(Timestamp::parse(text), Err(InvalidTime::Form), "{text}");
         }

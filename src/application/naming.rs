@@ -95,6 +95,16 @@ impl Index<'_> {
         word.map_or_else(|| task.to_string(), |word| (*word).to_owned())
     }
 
+    /// The same for a task that may have no id yet; `None`: it has none.
+    #[must_use]
+    pub fn word_of(&self, task: CallTask) -> Option<String> {
+        let id = match task {
+            CallTask::Index(i) => self.of.ids.get(i).copied(),
+            CallTask::Id(id) => Some(id),
+        };
+        id.map(|id| self.word(id))
+    }
+
     /// Where the call writes the task; `None` when it does not.
     #[must_use]
     pub fn path(&self, task: CallTask) -> Option<&[PathSegment]> {

@@ -107,7 +107,7 @@ pub(crate) fn read(root: &Node, faults: &Faults) -> Option<Workflow> {
     })
 }
 
-/// `openintent` has some value; which one is not looked at.
+/// `openintent` has a value. RFC-0024 knows 1.0 and says nothing about others: those are read alike, with a warning.
 fn check_format(document: &Members<'_>) {
     let Some(entry) = document.get("openintent") else {
         return document.missing("openintent", "the version of the format, such as \"1.0\"");
@@ -122,6 +122,21 @@ fn check_format(document: &Members<'_>) {
     if is_empty {
         let expected = "the version of the format, such as \"1.0\"";
         document.wrong("openintent", &entry.value, expected, None);
+    } else if !is_known_format(&entry.value) {
+        let found = entry.value.shown();
+        let reason =
+            format!("unknown version of the format: {found}; the document is read as \"1.0\"");
+        let fault = document.fault(&document.path.key("openintent"), entry.value.at, reason);
+        document.faults.lax(fault.suggest(Some("write \"1.0\"")));
+    }
+}
+
+/// Whether it is 1.0, as a text or a number.
+fn is_known_format(version: &Node) -> bool {
+    match version.scalar() {
+        Some(Value::String(text)) => matches!(text.trim(), "1.0" | "1"),
+        Some(Value::Number(number)) => number.as_f64() == Some(1.0),
+        Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => false,
     }
 }
 

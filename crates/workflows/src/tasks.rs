@@ -94,15 +94,14 @@ pub enum UnfitTrigger {
     )]
     TooManySkipped,
     /// What a phase names as its `start_at` is no time.
-    #[error(
-        "`start_at` of phase `{phase}`: `{reference}` must be {}, found {found}",
-        NoTime::EXPECTED
-    )]
+    #[error("`start_at` of phase `{phase}`: `{reference}` must be {expected}, found {found}")]
     NoTime {
         /// Name of the phase.
         phase: String,
         /// The reference, as written.
         reference: String,
+        /// What is accepted.
+        expected: &'static str,
         /// What it is, shortened.
         found: String,
     },
@@ -377,10 +376,11 @@ impl Phase {
         match start_at.resolved(trigger, &self.initial_state) {
             Ok(None) => {}
             Ok(Some(at)) => task["start_at"] = json!(at),
-            Err(NoTime { found }) => {
+            Err(NoTime { expected, found }) => {
                 return Err(UnfitTrigger::NoTime {
                     phase: self.name.clone(),
                     reference: start_at.reference().unwrap_or_default().to_owned(),
+                    expected,
                     found,
                 });
             }

@@ -1,8 +1,8 @@
 //! `start_at` and `delay_seconds` of a phase, which begins later than it could.
 
 use serde_json::{Map, Value};
-use taskledger_domain::Timestamp;
 use taskledger_domain::limits::START_DELAY_MS_MAX;
+use taskledger_domain::{InvalidTime, Timestamp};
 
 use crate::members::Members;
 use crate::node::short;
@@ -17,24 +17,28 @@ const FORMS: &str =
 /// has, when there is one.
 pub(crate) fn start_at(phase: &Members<'_>, initial_state: &Map<String, Value>) -> Option<StartAt> {
     let node = &phase.get("start_at")?.value;
-    let wrong = || phase.wrong("start_at", node, FORMS, None);
+    let wrong = |expected| phase.wrong("start_at", node, expected, None);
     let Some(text) = node.text() else {
-        wrong();
+        wrong(FORMS);
         return None;
     };
-    if let Ok(at) = Timestamp::parse(text) {
-        return Some(StartAt::At(at));
-    }
+    let invalid = match Timestamp::parse(text) {
+        Ok(at) => return Some(StartAt::At(at)),
+        Err(invalid) => invalid,
+    };
     let Some(source) = known(text) else {
-        wrong();
+        wrong(expected(invalid, FORMS));
         return None;
     };
     let start_at = StartAt::Value {
         reference: text.to_owned(),
         source,
     };
-    if let Err(NoTime { found }) = start_at.resolved(&Map::new(), initial_state) {
-        let reason = format!("`start_at` must be {TIME}, `{}` is {found}", short(text));
+    if let Err(NoTime { expected, found }) = start_at.resolved(&Map::new(), initial_state) {
+        let reason = format!(
+            "`start_at` must be {expected}, `{}` is {found}",
+            short(text)
+        );
         phase.error(&phase.path.key("start_at"), node.at, reason);
         return None;
     }
@@ -54,15 +58,20 @@ pub(crate) fn delay_seconds(phase: &Members<'_>) -> Option<f64> {
     number
 }
 
-/// The value is not a time.
-pub(crate) struct NoTime {
-    /// What it is, shortened.
-    pub(crate) found: String,
+/// What is accepted instead of a text that is no time; `forms` if it has another form.
+fn expected(invalid: InvalidTime, forms: &'static str) -> &'static str {
+    match invalid {
+        InvalidTime::Form => forms,
+        InvalidTime::Range | InvalidTime::LeapSecond => invalid.expected(),
+    }
 }
 
-impl NoTime {
-    /// What it had to be.
-    pub(crate) const EXPECTED: &str = TIME;
+/// The value is not a time.
+pub(crate) struct NoTime {
+    /// What is accepted.
+    pub(crate) expected: &'static str,
+    /// What it is, shortened.
+    pub(crate) found: String,
 }
 
 impl StartAt {
@@ -98,11 +107,12 @@ impl StartAt {
             Source::Phase { .. } => None,
         };
         let Some(value) = value else { return Ok(None) };
-        let time = value.as_str().and_then(|text| Timestamp::parse(text).ok());
-        let no_time = || NoTime {
+        let time = value.as_str().map(Timestamp::parse);
+        let time = time.unwrap_or(Err(InvalidTime::Form));
+        time.map(Some).map_err(|invalid| NoTime {
+            expected: expected(invalid, TIME),
             found: short(&value.to_string()),
-        };
-        time.map(Some).ok_or_else(no_time)
+        })
     }
 }
 

@@ -460,7 +460,7 @@ pub struct TaskRequeued {
 pub enum CancelReason {
     /// Somebody asked for it.
     Requested,
-    /// Its deadline passed before it could start.
+    /// Its deadline passed before it could start, or start again.
     Deadline,
 }
 

@@ -175,11 +175,14 @@ impl Turn<'_> {
                     format!("the deadline {at} passed"),
                 );
             } else {
-                let task_id = self.flow.at(i).id;
+                let task = self.flow.at(i);
+                let again = if task.attempt > 0 { " again" } else { "" };
+                let error = format!("the deadline {at} passed before the task could start{again}");
+                let task_id = task.id;
                 self.emit(Event::TaskCancelled(TaskCancelled {
                     task_id,
                     attempt: None,
-                    error: format!("the deadline {at} passed before the task could start"),
+                    error,
                     reason: CancelReason::Deadline,
                     progress: Progress::ZERO,
                     remarks: None,

@@ -317,20 +317,23 @@ impl TaskList {
 
     /// The same with a fault for each input that names `$trigger` or `$initial_state`: they have values where a
     /// workflow document is run, which resolves them, and nowhere else. Cost: O(size of `schemas`) of tasks that are
-    /// wired.
+    /// wired, and O(size of `inputs`) of tasks with templates.
     #[must_use]
     pub fn without_statics(self) -> Self {
         let mut faults = Vec::new();
         for task in &self.tasks {
-            for (key, reference) in Wiring::of(&task.specification).statics() {
-                let (mut at, mut expected) = (vec!["inputs".into()], TEMPLATE_EXPECTED);
-                if let Some(key) = key {
-                    at = vec!["schemas".into(), "wiring".into(), key.as_str().into()];
-                    expected = STATIC_EXPECTED;
-                }
+            let wiring = Wiring::of(&task.specification);
+            for (key, reference) in wiring.static_wires() {
                 Violation::report(&mut faults, || {
+                    let at = ["schemas".into(), "wiring".into(), key.into()];
                     let at = below(&task.path, &at);
-                    Violation::new(&at, NO_STATIC, expected, &reference.into())
+                    Violation::new(&at, NO_STATIC, STATIC_EXPECTED, &reference.into())
+                });
+            }
+            for (text, reference) in wiring.static_templates(&task.specification.inputs) {
+                Violation::report(&mut faults, || {
+                    let at = below(&below(&task.path, &["inputs".into()]), &text);
+                    Violation::new(&at, NO_STATIC, TEMPLATE_EXPECTED, &reference.into())
                 });
             }
         }

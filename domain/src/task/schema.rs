@@ -83,7 +83,7 @@ pub const MEMBERS: &[Member] = &[
     ),
     Member::new(
         "id",
-        "A UUID v4 that the task shall have, or any other text as its name within the call.",
+        "A UUID v4 that the task shall have, or a text that is not a UUID as its name within the call. UUIDs of other versions are refused.",
         || {
             json!({
                 "type": "string",

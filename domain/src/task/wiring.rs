@@ -295,15 +295,20 @@ impl Wiring {
         needs.chain(templates)
     }
 
-    /// The inputs that name what only a workflow document has a value for: keys of `schemas.wiring` and their
-    /// references, and references of templates, without a key. Cost: O(wired inputs + templates).
-    pub(crate) fn statics(&self) -> Vec<(Option<String>, String)> {
+    /// The wired inputs that name what only a workflow document has a value for, and their references. Cost: O(wired
+    /// inputs).
+    pub(crate) fn static_wires(&self) -> impl Iterator<Item = (&str, &str)> {
         let wires = self.wires.iter().filter(|wire| is_static(&wire.text));
-        let wires = wires.map(|wire| (Some(wire.key.clone()), wire.text.clone()));
-        let templates = self.templates.iter().flat_map(Templates::needs);
-        let templates = templates.filter(|need| is_static(need.text()));
-        let templates = templates.map(|need| (None, need.text().to_owned()));
-        wires.chain(templates).collect()
+        wires.map(|wire| (wire.key.as_str(), wire.text.as_str()))
+    }
+
+    /// The same for templates: the paths of their texts in the literal inputs, and their references; at most
+    /// [`limits::VIOLATIONS_MAX`]. Cost: O(size of the inputs), O(1) without templates.
+    pub(crate) fn static_templates(&self, literal: &Payload) -> Vec<(Vec<PathSegment>, String)> {
+        match self.templates {
+            Some(_) => templates::statics(&literal.to_map()),
+            None => Vec::new(),
+        }
     }
 
     /// References that no attempt can do without, and that results which are there have no value for: `result` is that

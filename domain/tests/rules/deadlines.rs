@@ -43,12 +43,28 @@ fn a_task_whose_deadline_passes_before_it_could_start_is_cancelled_with_a_reason
         .then(&[("a", Pending)])
         .after_ms(100);
     let s = s.then(&[("a", Cancelled)]).runs(false);
-    assert!(error_of(&s, "a").contains("before the task could start"));
+    assert!(error_of(&s, "a").ends_with("passed before the task could start"));
     let reason = s.history.iter().rev().find_map(|(_, e)| match e {
         Event::TaskCancelled(e) => Some((e.reason, e.attempt)),
         _ => None,
     });
     assert_eq!(reason, Some((CancelReason::Deadline, None)));
+}
+
+#[test]
+fn the_error_of_a_deadline_that_passes_between_two_attempts_mentions_a_start() {
+    let mut s = given(vec![task("a").attempts(2, 50).deadline_ms(100)])
+        .when(execute("a"))
+        .accepted()
+        .fails("a")
+        .then(&[("a", Pending)]);
+    s.server.slots = 0;
+    let s = s.after_ms(100).then(&[("a", Cancelled)]).runs(false);
+    let error = error_of(&s, "a");
+    assert!(
+        error.ends_with("passed before the task could start again"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -205,6 +205,24 @@ fn creation_and_update_times_are_accepted_when_they_are_iso_8601() {
 }
 
 #[test]
+fn a_time_in_another_year_is_refused_with_the_accepted_years() {
+    for time in ["9999-12-31T23:59:59-00:01", "10000-01-01T00:00:00Z"] {
+        for task in [
+            with("start_at", json!(time)),
+            with("params", json!({"deadline": time})),
+            with("created_at", json!(time)),
+        ] {
+            let found = faults(task);
+            assert_eq!(found[0].reason, "Year out of range", "{found:?}");
+            let expected = &found[0].expected;
+            assert!(expected.contains("years 0000 to 9999"), "{expected}");
+        }
+    }
+    let found = faults(with("start_at", json!("2026-01-31T12:00:60Z")));
+    assert_eq!(found[0].reason, "Second out of range");
+}
+
+#[test]
 fn unknown_fields_are_invalid() {
     refuses("colour", &[json!(1), json!(null)]);
     refuses("Name", &[json!("x")]);

@@ -174,6 +174,33 @@ fn parents_in_a_circle_are_an_invalid_tree() {
 }
 
 #[test]
+fn a_circle_of_parents_is_listed_with_the_first_repeated() {
+    let below = |name: &str, parent: &str| json!({"name": name, "parent_id": parent});
+    for (tasks, cycle) in [
+        (vec![below("a", "a")], vec![0, 0]),
+        (vec![below("a", "b"), below("b", "a")], vec![0, 1, 0]),
+        // The first two are below the circle, not in it.
+        (
+            vec![
+                below("x", "y"),
+                below("y", "c"),
+                below("a", "b"),
+                below("b", "c"),
+                below("c", "a"),
+            ],
+            vec![2, 3, 4, 2],
+        ),
+    ] {
+        let refusal = resolved_tasks(json!(tasks)).unwrap_err();
+        let fault = TreeFault::ParentCycle {
+            task: CallTask::Index(cycle[0]),
+            cycle: cycle.into_iter().map(CallTask::Index).collect(),
+        };
+        assert_eq!(refusal, Refusal::InvalidTree(vec![fault]));
+    }
+}
+
+#[test]
 fn a_call_that_joins_a_flow_has_no_task_without_a_parent() {
     let joining = json!([{"name": "a", "parent_id": STORED}, {"name": "b", "parent_id": "a"}]);
     let r = resolved_tasks(joining).unwrap();

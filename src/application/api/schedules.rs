@@ -13,6 +13,9 @@ pub use taskledger_schedules::{
 /// Times that are shown of those that come.
 pub const NEXT_SHOWN: usize = 5;
 
+/// Keys that the server gives each run of a workflow in its trigger; `inputs` of new schedules must not have them.
+pub const SCHEDULED_KEYS: [&str; 2] = ["schedule", "scheduled_at"];
+
 /// A schedule, by whom and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {

@@ -174,8 +174,12 @@ fn answer(refusal: &Refusal, executors: &KnownExecutors, wording: &Wording<'_>) 
             RpcError::new(ErrorKind::InvalidParams, faults.collect())
         }
         Refusal::InvalidTree(faults) => {
-            let faults = faults.iter().map(|fault| wording.tree(fault));
-            RpcError::new(ErrorKind::InvalidTree, faults.collect())
+            let told = faults.iter().map(|fault| wording.tree(fault));
+            let error = RpcError::new(ErrorKind::InvalidTree, told.collect());
+            match faults.iter().find_map(|fault| wording.parent_cycle(fault)) {
+                Some(cycle) => error.with("cycle", cycle),
+                None => error,
+            }
         }
         Refusal::InvalidParent(faults) => {
             let faults = faults.iter().map(|fault| wording.parent(*fault));

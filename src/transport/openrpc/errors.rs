@@ -52,6 +52,10 @@ fn data(kind: ErrorKind) -> Value {
             true,
             json!({"cycle": ids("Each task waits for the next; the first is repeated at the end. Tasks of the call by the names that it gives them.")}),
         ),
+        ErrorKind::InvalidTree => (
+            false,
+            json!({"cycle": ids("Tasks of the call whose parents form a cycle, by the names that it gives them: each is below the next; the first is repeated at the end.")}),
+        ),
         ErrorKind::NotDeletable => (
             false,
             json!({
@@ -186,8 +190,7 @@ fn data(kind: ErrorKind) -> Value {
         | ErrorKind::InvalidTransition
         | ErrorKind::AlreadyExecuting
         | ErrorKind::InvalidParent
-        | ErrorKind::InvalidDependency
-        | ErrorKind::InvalidTree => return reference_to_data(),
+        | ErrorKind::InvalidDependency => return reference_to_data(),
     };
     let names: Vec<&String> = members
         .as_object()

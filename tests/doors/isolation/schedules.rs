@@ -213,6 +213,8 @@ async fn a_run_by_hand_over_a_quota_has_failed_and_says_why() {
     let open = world
         .call("ann", "tasks.create", json!({"name": "a"}))
         .await;
+    // Flows are counted in the read models, so these have to show it.
+    world.call("ann", "tasks.list", json!({})).await;
     let named = json!({"name": "nightly"});
     let run = world.call("ann", "schedules.run_now", named.clone()).await;
     let shown = world.call("ann", "schedules.get", named.clone()).await;

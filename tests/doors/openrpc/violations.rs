@@ -59,6 +59,27 @@ async fn a_cycle_is_told_in_the_words_of_the_call() {
 }
 
 #[tokio::test]
+async fn a_cycle_of_parents_is_listed_in_the_words_of_the_call() {
+    let world = World::start().await;
+    for method in ["tasks.create", "tasks.execute"] {
+        let params = json!({"tasks": [
+            {"name": "root"},
+            {"name": "below", "parent_id": "a"},
+            {"id": "a", "name": "x", "parent_id": "named"},
+            {"name": "named", "parent_id": "a"},
+        ]});
+        let error = refusal(&world, method, params).await;
+        assert_eq!(error["code"], -32012);
+        let cycle = json!(["a", "named", "a"]);
+        assert_eq!(error["data"]["cycle"], cycle, "{error}");
+        let fault = &error["data"]["errors"][0];
+        assert_eq!(fault["actual"], "named");
+        assert_eq!(fault["path"], json!(["tasks", 2, "parent_id"]));
+    }
+    world.close().await;
+}
+
+#[tokio::test]
 async fn tasks_that_share_a_name_are_told_by_it() {
     let world = World::start().await;
     let params = json!({"tasks": [
@@ -303,6 +324,13 @@ async fn faults_of_every_family_are_told_in_one_answer() {
     assert_eq!(told(&error), (json!(-32002), path), "{error}");
     let listed = error["data"]["errors"].as_array().unwrap();
     assert_eq!(listed.len(), 1, "{error}");
+    // Also the root, to which the server gives an id.
+    let below = json!({"name": "a", "parent_id": "r", "dependencies": on("r")});
+    let schedule =
+        json!({"name": "loop", "cron": "@yearly", "tasks": [{"id": "r", "name": "root"}, below]});
+    let error = refusal(&world, "schedules.create", schedule).await;
+    assert_eq!(error["data"]["cycle"], json!(["a", "r", "a"]), "{error}");
+    assert_eq!(error["data"]["actual"], "r", "{error}");
     let root = world.call("tasks.create", json!({"name": "r"})).await;
     let child =
         json!({"name": "c", "parent_id": root["id"], "schemas": {"method": "echo_executor"}});

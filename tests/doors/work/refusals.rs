@@ -287,10 +287,14 @@ async fn what_only_documents_have_and_executors_that_are_off_are_refused() {
             "Has a value only in workflow documents"
         );
     }
-    let templated = json!({"name": "t", "inputs": {"text": "{{$trigger.quarter}}"},
+    let inputs = json!({"a": [0, {"b": "of {{$trigger.quarter}}"}], "c": "{{$initial_state.c}}"});
+    let templated = json!({"name": "t", "inputs": inputs,
         "schemas": {"method": "echo_executor", "templates": true}});
     let refusal = api.refusal("tasks.create", templated).await;
-    assert_eq!(refusal.data["field"], "inputs", "{refusal:?}");
+    let faults = refusal.data["errors"].as_array().unwrap();
+    let paths: Vec<_> = faults.iter().map(|fault| &fault["path"]).collect();
+    let expected = [json!(["inputs", "a", 1, "b"]), json!(["inputs", "c"])];
+    assert_eq!(paths, expected.iter().collect::<Vec<_>>(), "{refusal:?}");
 
     let document = json!({"openintent": "1.0", "info": {"name": "w"}, "workflow": {
         "build": {"assign": "command_executor"}}});

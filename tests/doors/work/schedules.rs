@@ -186,6 +186,14 @@ async fn what_is_wrong_is_named(api: &Api) {
             json!({"every_seconds": 60, "workflow": {"nam": "a"}}),
             "workflow.name",
         ),
+        (
+            json!({"every_seconds": 60, "workflow": {"name": "Report", "inputs": {"q": 1, "schedule": "mine"}}}),
+            "workflow.inputs.schedule",
+        ),
+        (
+            json!({"every_seconds": 60, "workflow": {"name": "Report", "inputs": {"scheduled_at": null}}}),
+            "workflow.inputs.scheduled_at",
+        ),
     ] {
         let mut params = json!({"name": "x"});
         params

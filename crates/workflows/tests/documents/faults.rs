@@ -339,6 +339,32 @@ fn what_is_probably_a_mistake_is_a_warning_and_an_error_when_strict() {
 }
 
 #[test]
+fn another_version_of_the_format_is_a_warning_and_an_error_when_strict() {
+    let with = |version: &str| {
+        format!("openintent: {version}\ninfo: {{name: n}}\nworkflow:\n  a: {{assign: x}}\n")
+    };
+    for known in ["\"1.0\"", "'1'", "1.0", "1", "\" 1.0 \""] {
+        let report = read(&with(known), true);
+        assert_eq!(paths(&report), (vec![], vec![]), "{known}");
+    }
+    for other in ["\"2.0\"", "1.1", "latest", "true", "[1]", "{v: 1}"] {
+        let lenient = read(&with(other), false);
+        assert_eq!(paths(&lenient), (vec![], vec!["openintent"]), "{other}");
+        assert!(lenient.workflow.is_some(), "{other}");
+        let strict = read(&with(other), true);
+        assert_eq!(paths(&strict), (vec!["openintent"], vec![]), "{other}");
+    }
+    let warning = read(&with("\"2.0\""), false).warnings.remove(0);
+    assert_eq!(
+        (warning.reason.as_str(), warning.suggestion.as_deref()),
+        (
+            "unknown version of the format: `\"2.0\"`; the document is read as \"1.0\"",
+            Some("write \"1.0\"")
+        )
+    );
+}
+
+#[test]
 fn a_title_that_two_phases_share_names_neither() {
     let phases = "  a: {assign: x, title: T}\n  b: {assign: x, title: T}\n  c: {assign: x, depends_on: [T]}\n";
     assert_eq!(

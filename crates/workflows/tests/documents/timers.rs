@@ -120,6 +120,25 @@ fn other_times_and_delays_are_faults_with_their_place() {
 }
 
 #[test]
+fn a_time_in_another_year_is_refused_with_the_accepted_years() {
+    let accepted =
+        "must be an RFC 3339 date and time with offset, in the years 0000 to 9999 in UTC";
+    let year = "10000-01-01T00:00:00Z";
+    for members in [
+        format!("start_at: {year}"),
+        format!("start_at: $initial_state.at, initial_state: {{at: {year}}}"),
+    ] {
+        let found = errors(&read(
+            &document(&format!("  a: {{assign: x, {members}}}\n")),
+            false,
+        ));
+        assert!(found[0].contains(accepted), "{found:?}");
+    }
+    let refused = timers("start_at: $trigger.at", json!({"at": year})).expect_err("it is no time");
+    assert!(refused.to_string().contains(accepted), "{refused}");
+}
+
+#[test]
 fn a_trigger_without_a_time_where_one_is_named_is_refused() {
     for value in [json!("tomorrow"), json!(7), json!(["2026-01-31T13:00:00Z"])] {
         let refused = timers("start_at: $trigger.at", json!({"at": value}));

@@ -286,11 +286,28 @@ impl TaskList {
             let mut reached = vec![false; parents.len()];
             order.iter().for_each(|&i| reached[i] = true);
             let lost: Vec<usize> = (0..parents.len()).filter(|&i| !reached[i]).collect();
-            let task = CallTask::Index(lost[0]);
-            faults.push(TreeFault::ParentCycle { task });
+            let cycle = Self::cycle_above(lost[0], parents);
+            let task = cycle[0];
+            faults.push(TreeFault::ParentCycle { task, cycle });
             order.extend(lost);
         }
         (order, faults)
+    }
+
+    /// The cycle that the parents of a task lead to, from its first task on, which is repeated at the end.
+    fn cycle_above(lost: usize, parents: &[Option<Target>]) -> Vec<CallTask> {
+        let parent = |i: usize| match &parents[i] {
+            Some(Target::Local(parent)) => *parent,
+            Some(Target::Stored(_) | Target::Untold) | None => i,
+        };
+        // After as many steps as there are tasks, the way up is on the cycle.
+        let inside = (0..parents.len()).fold(lost, |i, _| parent(i));
+        let around = |from| std::iter::successors(Some(parent(from)), move |&i| Some(parent(i)));
+        let rest = around(inside).take_while(|&i| i != inside);
+        let first = rest.min().map_or(inside, |other| other.min(inside));
+        let rest = around(first).take_while(|&i| i != first);
+        let cycle = std::iter::once(first).chain(rest).chain([first]);
+        cycle.map(CallTask::Index).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::limits;
 use crate::suggestion::known_member;
 use crate::task::{RetryPolicy, wiring};
 use crate::violation::PathSegment;
-use crate::{Payload, Timestamp};
+use crate::{InvalidTime, Payload, Timestamp};
 use serde_json::{Map, Value};
 
 /// The members of `schemas` that callers write.
@@ -293,15 +293,13 @@ impl<'a> Reader<'a> {
     /// A time that is not null.
     fn time(&mut self, field: &str) -> Option<Timestamp> {
         let value = self.map.get(field).filter(|v| !v.is_null())?;
-        let parsed = value.as_str().and_then(|text| Timestamp::parse(text).ok());
-        if parsed.is_none() {
-            self.fault(
-                field,
-                "Invalid timestamp format",
-                "an RFC 3339 date and time with offset",
-                value,
-            );
+        let parsed = value.as_str().map(Timestamp::parse);
+        match parsed.unwrap_or(Err(InvalidTime::Form)) {
+            Ok(time) => Some(time),
+            Err(invalid) => {
+                self.fault(field, invalid.reason(), invalid.expected(), value);
+                None
+            }
         }
-        parsed
     }
 }

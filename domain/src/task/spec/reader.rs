@@ -7,7 +7,7 @@ use crate::ids::parse_uuid_v4;
 use crate::limits;
 use crate::suggestion::known_member;
 use crate::task::{Labels, Priority, Status};
-use crate::time::{Timestamp, is_second};
+use crate::time::{InvalidTime, Timestamp, is_second};
 use crate::violation::{PathSegment, Violation};
 use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::{Map, Value};
@@ -119,12 +119,11 @@ impl Reader<'_> {
             if let Some(value) = self.map.get(field)
                 && !value.as_str().is_some_and(is_iso_8601)
             {
-                self.fault(
-                    field,
-                    "Invalid timestamp format",
-                    "an ISO 8601 date and time",
-                    value,
-                );
+                let (reason, expected) = match value.as_str().map(Timestamp::parse) {
+                    Some(Err(range @ InvalidTime::Range)) => (range.reason(), range.expected()),
+                    _ => (InvalidTime::Form.reason(), "an ISO 8601 date and time"),
+                };
+                self.fault(field, reason, expected, value);
             }
         }
     }

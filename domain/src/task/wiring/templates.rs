@@ -109,6 +109,23 @@ pub(super) fn uses(inputs: &Map<String, Value>, uses: &mut Vec<Use>) {
     });
 }
 
+/// The references to what only a workflow document has a value for, each with the path of its text.
+pub(super) fn statics(inputs: &Map<String, Value>) -> Vec<(Vec<PathSegment>, String)> {
+    let mut found = Vec::new();
+    each_text(inputs, &mut |path, text| {
+        for part in read(text).unwrap_or_default() {
+            if let Part::Reference(text) = part
+                && is_static(text)
+            {
+                found.push((path.to_vec(), text.to_owned()));
+            }
+        }
+        found.len() < limits::VIOLATIONS_MAX
+    });
+    found.truncate(limits::VIOLATIONS_MAX);
+    found
+}
+
 /// The values that results have in the inputs of an attempt; null stands for what is literal.
 pub(super) fn from_results(literal: &Value, filled: Option<&Value>) -> Value {
     match literal {

@@ -7,7 +7,7 @@ use super::acting::{acting, acting_for, acting_for_unknown, scopes_of};
 use super::defining::Fit;
 use super::tasks::{ScheduledTime, rooted, unfit_tasks};
 use crate::application::api::runs::{CancelRun, ReadRun};
-use crate::application::api::schedules::{Run, Schedule, Work};
+use crate::application::api::schedules::{Run, SCHEDULED_KEYS, Schedule, Work};
 use crate::application::api::workflows::UnfitWorkflow;
 use crate::application::api::{
     Error, Execute, Failure, IdCheck, Reply, Request, Started, Target, Warning,
@@ -34,8 +34,6 @@ const LOOK_AFTER_MS: [u64; 6] = [10, 20, 40, 80, 160, 320];
 const REASON_CHARS_MAX: usize = 1_000;
 /// Faults of tasks that it names.
 const REASONS_MAX: usize = 3;
-/// Keys that each run of a workflow has in its trigger.
-const SCHEDULED_KEYS: [&str; 2] = ["schedule", "scheduled_at"];
 
 /// The state of a run of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +72,30 @@ impl Service {
                 return Ok(Err(UnfitSchedule::Tasks(faults)));
             }
         }
-        let run = (flow_of(id, "check"), at);
-        let (version, tasks) = match self.tasks_for(owner, work, (id, name), run).await? {
+        let scopes = scopes_of(scopes, actor)?;
+        let context = acting(actor, &owner.tenant, scopes, Arc::from("schedules.create"))?;
+        let (of, flow) = ((id, name), flow_of(id, "check"));
+        let checked = self.check_tasks(&context, (owner, work), of, (Some(flow), at));
+        let checked = checked.await;
+        if let Err(Error::Refused(_)) = checked {
+            // The same without an id that the caller has never seen, so that no fault names it.
+            let named = self.check_tasks(&context, (owner, work), of, (None, at));
+            if let unfit @ (Err(_) | Ok(Err(_))) = named.await {
+                return unfit;
+            }
+        }
+        checked
+    }
+
+    /// Checks the tasks of one run; the version of its workflow.
+    async fn check_tasks(
+        &self,
+        context: &Context,
+        (owner, work): (&Owner, &Work),
+        of: (Uuid, &Arc<str>),
+        run: (Option<Uuid>, Timestamp),
+    ) -> Result<Fit<Option<u32>>, Error> {
+        let (version, tasks) = match self.tasks_for(owner, work, of, run).await? {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
         };
@@ -83,19 +103,17 @@ impl Service {
             Ok(list) => list,
             Err(faults) => return Ok(Err(UnfitSchedule::Tasks(faults))),
         };
-        let scopes = scopes_of(scopes, actor)?;
-        let context = acting(actor, &owner.tenant, scopes, Arc::from("schedules.create"))?;
-        self.app.check_new_tasks(&context, list).await?;
+        self.app.check_new_tasks(context, list).await?;
         Ok(Ok(version))
     }
 
-    /// The tasks of one run, with the version of the workflow that they are of.
+    /// The tasks of one run, with the version of the workflow that they are of. Their root gets the id `flow`, if any.
     async fn tasks_for(
         &self,
         owner: &Owner,
         work: &Work,
         (id, name): (Uuid, &Arc<str>),
-        (flow, at): (Uuid, Timestamp),
+        (flow, at): (Option<Uuid>, Timestamp),
     ) -> Result<Fit<(Option<u32>, Vec<Value>)>, Error> {
         let (of_version, mut tasks) = match work {
             Work::Tasks { tasks } => (None, tasks.as_array().cloned().unwrap_or_default()),
@@ -104,6 +122,7 @@ impl Service {
                 version,
                 inputs,
             } => {
+                // Stored schedules may have these keys: older versions let their values count.
                 let mut trigger = inputs.clone();
                 for (key, value) in SCHEDULED_KEYS
                     .into_iter()
@@ -162,7 +181,7 @@ impl Service {
             warnings.extend(of_inputs.into_iter().map(Warning::from));
         }
         let of = (schedule.id, &schedule.name);
-        let run = (flow_of(schedule.id, "check"), self.app.clock.now());
+        let run = (None, self.app.clock.now());
         if let Ok(Ok((_, tasks))) = self.tasks_for(owner, work, of, run).await
             && let Ok(list) = call::parse_tasks(&Value::Array(tasks))
         {
@@ -188,7 +207,7 @@ impl Service {
             return Ok(());
         }
         let of = (schedule.id, &schedule.name);
-        let run = (flow_of(schedule.id, "check"), self.app.clock.civil());
+        let run = (None, self.app.clock.civil());
         let (owner, work) = (&schedule.owner, &schedule.definition.work);
         // What cannot be read starts nothing, and the run says why.
         let Ok((version, tasks)) = self.tasks_for(owner, work, of, run).await? else {
@@ -252,7 +271,7 @@ impl Service {
     ) -> Result<Outcome, Error> {
         let of = (schedule.id, &schedule.name);
         let (owner, work) = (&schedule.owner, &schedule.definition.work);
-        let tasks = self.tasks_for(owner, work, of, (run.flow, run.scheduled_at));
+        let tasks = self.tasks_for(owner, work, of, (Some(run.flow), run.scheduled_at));
         let (version, tasks) = match tasks.await? {
             Ok(found) => found,
             Err(unfit) => return Ok(failed(&reason_of(&unfit))),

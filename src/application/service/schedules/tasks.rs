@@ -11,15 +11,22 @@ const PLACEHOLDERS: [&str; 3] = ["$schedule.name", "$schedule.id", "$schedule.sc
 /// All placeholders begin with this.
 const PREFIX: &str = "$schedule.";
 
-/// Gives the root of a run its id, its owner and the mark of its schedule.
-pub(super) fn rooted(tasks: &mut [Value], flow: Uuid, owner: Option<&str>, of: &ScheduledTime) {
+/// Gives the root of a run its id, if it is known, its owner and the mark of its schedule.
+pub(super) fn rooted(
+    tasks: &mut [Value],
+    flow: Option<Uuid>,
+    owner: Option<&str>,
+    of: &ScheduledTime,
+) {
     let is_root = |task: &&mut Value| task.get("parent_id").is_none_or(Value::is_null);
     let Some(root) = tasks.iter_mut().find(is_root) else {
         return;
     };
     let alias = root.get("id").and_then(Value::as_str).map(str::to_owned);
-    let id = Value::from(flow.to_string());
-    root["id"] = id.clone();
+    let id = flow.map(|flow| Value::from(flow.to_string()));
+    if let Some(id) = &id {
+        root["id"] = id.clone();
+    }
     if let Some(owner) = owner {
         root["user_id"] = Value::from(owner);
     }
@@ -30,7 +37,7 @@ pub(super) fn rooted(tasks: &mut [Value], flow: Uuid, owner: Option<&str>, of: &
         }
         root["params"]["schedule"] = json!({"id": of.id, "name": of.name, "scheduled_at": of.at});
     }
-    if let Some(alias) = alias {
+    if let (Some(alias), Some(id)) = (alias, id) {
         tasks.iter_mut().for_each(|task| renamed(task, &alias, &id));
     }
 }

@@ -3,6 +3,7 @@
 use super::super::reader::{Fault, Kind, Reader, Refusal, TIMESTAMP, integer};
 use crate::application::api::AsOf;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// A position of the log, or a time.
 #[derive(Debug, Clone, Copy)]
@@ -19,20 +20,25 @@ impl Kind for Moment {
     }
 
     fn parse(&self, value: &Value) -> Result<AsOf, Refusal> {
-        const EXPECTED: &str = "a position (an integer of 1 or more), or a time in RFC 3339, for \
+        const EXPECTED: &str = "a position (an integer of 1 or more), or a time in RFC 3339 (years 0000 to 9999), for \
             example 2026-01-31T12:00:00Z";
-        let refused = |reason| Refusal::from(Fault::new(reason, EXPECTED));
+        let refused = |reason: Cow<'static, str>| Refusal::from(Fault::new(reason, EXPECTED));
         match value {
             Value::Number(_) => integer(1..=POSITION_MAX)
                 .parse(value)
                 .map(AsOf::Position)
-                .map_err(|_| refused("not a position")),
-            Value::String(_) => TIMESTAMP
-                .parse(value)
-                .map(AsOf::Time)
-                .map_err(|_| refused("not a point in time")),
+                .map_err(|_| refused("not a position".into())),
+            Value::String(_) => {
+                TIMESTAMP
+                    .parse(value)
+                    .map(AsOf::Time)
+                    .map_err(|refusal| match refusal {
+                        Refusal::Here(fault) => refused(fault.reason),
+                        Refusal::Inside(_) => refused("not a point in time".into()),
+                    })
+            }
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                Err(refused("neither a position nor a time"))
+                Err(refused("neither a position nor a time".into()))
             }
         }
     }
@@ -73,6 +79,7 @@ mod tests {
             (json!(1.5), "not a position"),
             (json!("yesterday"), "not a point in time"),
             (json!("7"), "not a point in time"),
+            (json!("10000-01-01T00:00:00Z"), "year out of range"),
             (json!(true), "neither a position nor a time"),
             (json!([1]), "neither a position nor a time"),
         ] {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use taskledger_domain::task::{Priority, Status};
-use taskledger_domain::{TaskId, Timestamp, Violation};
+use taskledger_domain::{InvalidTime, TaskId, Timestamp, Violation};
 
 /// A fault in one value, before it is known where the value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -361,12 +361,14 @@ impl Kind for PointInTime {
     }
 
     fn parse(&self, value: &Value) -> Result<Timestamp, Refusal> {
-        value
-            .as_str()
-            .and_then(|text| Timestamp::parse(text).ok())
-            .ok_or_else(|| {
-                let expected = "RFC 3339, for example 2026-01-31T12:00:00Z";
-                Refusal::new("not a point in time", expected)
+        const EXPECTED: &str = "RFC 3339, for example 2026-01-31T12:00:00Z";
+        let parsed = value.as_str().map(Timestamp::parse);
+        parsed
+            .unwrap_or(Err(InvalidTime::Form))
+            .map_err(|invalid| match invalid {
+                InvalidTime::Form => Refusal::new("not a point in time", EXPECTED),
+                InvalidTime::Range => Refusal::new("year out of range", invalid.expected()),
+                InvalidTime::LeapSecond => Refusal::new("second out of range", invalid.expected()),
             })
     }
 }

@@ -154,9 +154,13 @@ impl Wording<'_> {
                 let expected = "exactly one task without a parent";
                 self.without(*task, "Multiple root tasks found", expected)
             }
-            TreeFault::ParentCycle { task } => {
+            TreeFault::ParentCycle { task, cycle } => {
                 let expected = "parents that lead to one root";
-                self.without(*task, "Circular parent-child relationship", expected)
+                let reason = "Circular parent-child relationship";
+                let mut fault = self.without(*task, reason, expected);
+                let parent = cycle.get(1).and_then(|parent| self.names.word_of(*parent));
+                fault.actual = parent.map_or(Value::Null, Value::from);
+                fault
             }
             TreeFault::SecondRoot { task } => {
                 let path = self.parent_path(CallTask::Id(*task));
@@ -187,6 +191,16 @@ impl Wording<'_> {
                 Violation::new(&path, "Tree is too deep", expected, &Value::from(*levels))
             }
         }
+    }
+
+    /// The tasks of a cycle of parents; `None` of other faults, and of tasks without ids.
+    pub(super) fn parent_cycle(&self, fault: &TreeFault) -> Option<Value> {
+        let TreeFault::ParentCycle { cycle, .. } = fault else {
+            return None;
+        };
+        let words = cycle.iter().map(|task| self.names.word_of(*task));
+        let words = words.collect::<Option<Vec<_>>>()?;
+        (!words.is_empty()).then(|| Value::from(words))
     }
 
     /// A fault of a parent that is missing, or that is told without its value.

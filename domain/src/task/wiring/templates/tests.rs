@@ -3,11 +3,12 @@
 mod properties;
 
 use crate::flow::{Dependency, Specification, When};
+use crate::task::call::read_tasks;
 use crate::task::spec::Schemas;
 use crate::task::wiring::tests::ATTEMPT;
 use crate::task::wiring::{InputFault, Unresolved, Wiring, copied, is_wired, resolve};
 use crate::testing::id;
-use crate::violation::PathSegment;
+use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, limits};
 use serde_json::{Map, Value, json};
 
@@ -195,6 +196,25 @@ fn faults_are_told_with_the_path_of_their_text() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn what_only_documents_have_is_refused_with_the_path_of_its_text() {
+    let task = json!({
+        "name": "t",
+        "inputs": {"a": [0, {"b": "of {{$trigger.q}}"}], "c": "{{$initial_state.c}}", "d": "$trigger.q"},
+        "schemas": {"method": "work", "templates": true},
+    });
+    let list = read_tasks(&json!([task])).unwrap().without_statics();
+    let fault = |it: &Violation| (it.path.clone(), it.actual.clone());
+    let at = |rest: &[PathSegment]| [&["tasks".into(), 0.into(), "inputs".into()], rest].concat();
+    assert_eq!(
+        list.faults().iter().map(fault).collect::<Vec<_>>(),
+        [
+            (at(&["a".into(), 1.into(), "b".into()]), json!("$trigger.q")),
+            (at(&["c".into()]), json!("$initial_state.c")),
+        ]
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Kinds of values that only schedules have, and members that several of their methods take.
 
 use super::super::super::reader::{Choice, Fault, Kind, Reader, Refusal, choice, integer};
-use crate::application::api::schedules::{Bound, EXPRESSION_CHARS_MAX, Named, Overlap, Work};
+use crate::application::api::schedules::{
+    Bound, EXPRESSION_CHARS_MAX, Named, Overlap, SCHEDULED_KEYS, Work,
+};
 use crate::transport::jsonrpc::params::owner::OwnerKind;
 use crate::transport::jsonrpc::params::work::kinds::NameText;
 use serde_json::{Map, Value, json};
@@ -98,6 +100,14 @@ impl Kind for WorkflowKind {
                 Map::new()
             }
         };
+        for key in SCHEDULED_KEYS {
+            if let Some(value) = inputs.get(key) {
+                let path = ["workflow", "inputs", key].map(PathSegment::from);
+                let reason = "set by the server for each run of a schedule";
+                let expected = "an input with another key";
+                faults.push(Violation::new(&path, reason, expected, value));
+            }
+        }
         for (key, value) in object
             .iter()
             .filter(|(key, _)| !MEMBERS.contains(&key.as_str()))

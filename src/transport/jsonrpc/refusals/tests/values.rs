@@ -291,7 +291,10 @@ fn tasks_that_are_no_tree() {
         },
         TreeFault::WithoutParent { task: first },
         TreeFault::SeveralRoots { task: first },
-        TreeFault::ParentCycle { task: first },
+        TreeFault::ParentCycle {
+            task: first,
+            cycle: vec![first, CallTask::Index(1), first],
+        },
         TreeFault::SecondRoot { task: id(B) },
         TreeFault::TooDeep {
             task: id(B),
@@ -322,7 +325,7 @@ fn tasks_that_are_no_tree() {
             "tasks/0/parent_id",
             "Circular parent-child relationship",
             "parents that lead to one root",
-            json!(null),
+            json!("b"),
         ),
         (
             "tasks/1/parent_id",
@@ -338,7 +341,8 @@ fn tasks_that_are_no_tree() {
         ),
     ];
     let refusal = Refusal::InvalidTree(faults);
-    lists(&two_tasks(), refusal, ErrorKind::InvalidTree, &told);
+    let more = json!({"cycle": ["a", "b", "a"]});
+    reads(&two_tasks(), refusal, ErrorKind::InvalidTree, &told, more);
 
     let (task, parent) = (id(STORED), id(A));
     let faults = vec![
