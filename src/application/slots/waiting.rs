@@ -5,15 +5,15 @@ use super::{Rank, Sharing, Weights};
 use crate::application::ownership::Partitions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use taskledger_domain::FlowId;
 use taskledger_domain::task::Priority;
+use taskledger_domain::{FlowId, Timestamp};
 
 /// At most one place a flow.
 #[derive(Debug)]
 pub(super) struct Waiting {
     places: HashMap<FlowId, Place>,
     order: Order,
-    /// The places of flows that are being looked at. As many as turns are taken at once.
+    /// The places that flows had before the turn that they are in. As many as there are turns at once.
     looked_at: BTreeMap<Rank, Owner>,
 }
 
@@ -63,8 +63,8 @@ impl Waiting {
         self.places.values().map(|place| place.rank)
     }
 
-    /// Other flows that come before one with this rank, up to `max`. One that is being looked at keeps its place
-    /// meanwhile: a slot is not taken from it by a flow that is looked at beside it.
+    /// Other flows that come before one with this rank, up to `max`. A flow in a turn counts with the place that it had,
+    /// so that a flow behind it, whose turn is at the same time, does not take its slot.
     pub(super) fn ahead(&self, rank: Rank, owner: &Owner, max: usize) -> usize {
         let looked_at = self.looked_at.iter();
         let looked_at = looked_at.filter(|(other, whose)| {
@@ -117,32 +117,37 @@ impl Waiting {
 
     /// The flow waits no more.
     pub(super) fn leave(&mut self, flow: FlowId) -> Option<Place> {
-        let place = self.places.remove(&flow)?;
-        let rank = place.rank;
-        if let Order::Age(ranks) = &mut self.order {
-            ranks.remove(&rank);
-        }
-        self.in_line(rank.0, |line| line.leave(&place.owner, (rank.1, rank.2)));
-        Some(place)
+        self.take_out(flow, Fair::leave)
     }
 
-    /// The flow is being looked at, and may wait again: until [`Self::looked`] with what this gives, it keeps its
-    /// place before others, and its owner counts as one who waits.
+    /// Begins a turn of the flow, which decides whether it still waits. Returns its place, with which [`Self::looked`]
+    /// ends the turn. Until then the place counts in [`Self::ahead`], so that no flow behind it gets the slot, but the
+    /// flow is not woken for it.
     pub(super) fn look(&mut self, flow: FlowId) -> Option<Place> {
-        let place = self.places.remove(&flow)?;
-        let rank = place.rank;
-        if let Order::Age(ranks) = &mut self.order {
-            ranks.remove(&rank);
-        }
-        self.in_line(rank.0, |line| line.look(&place.owner, (rank.1, rank.2)));
-        self.looked_at.insert(rank, place.owner.clone());
+        let place = self.take_out(flow, Fair::look)?;
+        self.looked_at.insert(place.rank, place.owner.clone());
         Some(place)
     }
 
-    /// The flow that had this place has joined again, or does not wait any more.
+    /// Ends the turn of the flow that had this place: it has joined again, or waits no more.
     pub(super) fn looked(&mut self, place: &Place) {
         self.looked_at.remove(&place.rank);
         self.in_line(place.rank.0, |line| line.looked(&place.owner));
+    }
+
+    /// Takes the flow out of the order. `leave` does so in the line of its priority, where owners share fairly.
+    fn take_out(
+        &mut self,
+        flow: FlowId,
+        leave: impl FnOnce(&mut Fair, &Owner, (Timestamp, FlowId)),
+    ) -> Option<Place> {
+        let place = self.places.remove(&flow)?;
+        let (priority, since, _) = place.rank;
+        if let Order::Age(ranks) = &mut self.order {
+            ranks.remove(&place.rank);
+        }
+        self.in_line(priority, |line| leave(line, &place.owner, (since, flow)));
+        Some(place)
     }
 
     /// A task of this owner starts.
