@@ -133,7 +133,8 @@ pub fn out_of_range(json: &[u8]) -> Option<Vec<PathSegment>> {
     found.map(|number| number.path)
 }
 
-/// The place of the first member of the name [`RESERVED_NAME`], when it is no deeper than [`DEPTH_MAX`]. Cost: O(bytes).
+/// The place of the first member of the name [`RESERVED_NAME`], if it is no deeper than [`DEPTH_MAX`].
+/// Cost: O(bytes).
 #[must_use]
 pub fn place_of_reserved_name(json: &[u8]) -> Option<Vec<PathSegment>> {
     let is_reserved = |token: Token<'_>| match token {

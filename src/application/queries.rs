@@ -85,9 +85,9 @@ impl App {
         }
     }
 
-    /// The view of a task whose flow the read models do not show yet: its row as it is held here, with what the state of
-    /// the flow says of other tasks. `None`: the read models must be waited for. Cost: a turn of the flow, and O(tasks
-    /// of the run) in it.
+    /// The view of a task whose flow the read models do not show yet: its row in memory, with the figures that the
+    /// flow's state has of other tasks. `None`: the read models must be waited for. Cost: a turn of the flow, and
+    /// O(tasks of the run) in it.
     async fn view_in_memory(&self, task: TaskId) -> Option<TaskView> {
         /// Looks at a flow that is changed again and again before its row is read.
         const LOOKS_MAX: usize = 3;

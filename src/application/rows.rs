@@ -226,8 +226,8 @@ impl RowCache {
         Some(found)
     }
 
-    /// What `tasks.get` answers, when the rows can tell. The progress of a group and the counts of a run come from other
-    /// rows, so they can tell it with `figures` only, and only of the version that has these.
+    /// The answer to `tasks.get`, if the rows that are held suffice. The progress of a group and the counts of a run
+    /// come from `figures`, and count only for the version that these are of.
     #[must_use]
     pub fn view(&self, task: TaskId, figures: Option<&Figures>) -> Cached {
         let inner = self.inner();

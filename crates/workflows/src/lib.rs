@@ -60,8 +60,8 @@ pub struct Report {
 }
 
 /// Reads a document in YAML 1.2, of which JSON is a part. `strict` makes errors of most warnings: unknown keys,
-/// another `openintent` than 1.0, duplicate titles and dependencies, titles in place of names, optional outputs that are
-/// wired to required inputs, outputs that may be of another type than the input declares.
+/// another `openintent` than 1.0, duplicate titles and dependencies, titles in place of names, optional outputs that
+/// are wired to required inputs, outputs that may be of another type than the input declares.
 /// Cost: O(bytes), at most [`limits::DOCUMENT_BYTES_MAX`].
 #[must_use]
 pub fn read(text: &str, strict: bool) -> Report {

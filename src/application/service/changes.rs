@@ -192,8 +192,8 @@ impl Service {
         })
     }
 
-    /// Whether another call with the same idempotency key, at the same moment, has made the change. One that came before
-    /// is found before there is a row.
+    /// Whether another call with the same idempotency key, at the same moment, has made the change. One that came
+    /// before is found before there is a row.
     async fn has_repeated(&self, context: &Context, request: &Request) -> bool {
         let repeated = self.app.has_repeated(context, request.use_case()).await;
         repeated.unwrap_or_else(|error| {

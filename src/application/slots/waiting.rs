@@ -63,8 +63,8 @@ impl Waiting {
         self.places.values().map(|place| place.rank)
     }
 
-    /// Other flows that come before one with this rank, up to `max`. A flow in a turn counts with the place that it had,
-    /// so that a flow behind it, whose turn is at the same time, does not take its slot.
+    /// Other flows that come before one with this rank, up to `max`. A flow in a turn counts with the place that it
+    /// had, so that a flow behind it, whose turn is at the same time, does not take its slot.
     pub(super) fn ahead(&self, rank: Rank, owner: &Owner, max: usize) -> usize {
         let looked_at = self.looked_at.iter();
         let looked_at = looked_at.filter(|(other, whose)| {

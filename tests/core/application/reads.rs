@@ -53,7 +53,9 @@ fn list(w: &World, consistency: Consistency) -> Read {
 }
 
 async fn caught_up(w: &World) {
-    soon(list(w, Consistency::Strong)).await.unwrap().unwrap();
+    let head = *w.app.store.watch().borrow();
+    let caught_up = w.app.projections.wait_for(head, Duration::from_secs(60));
+    soon(caught_up).await.unwrap();
 }
 
 #[tokio::test]

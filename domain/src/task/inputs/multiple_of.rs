@@ -18,8 +18,8 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// The magnitude of a number. A double is what its shortest decimal text says; `None`: the text has more digits than
-    /// a double or an integer of 64 bits has.
+    /// The magnitude of a number. A double counts as the shortest decimal text that reads as it. `None`: the text has
+    /// more digits than a double or an integer of 64 bits has.
     fn magnitude(number: &Number) -> Option<Self> {
         let text = number.to_string();
         let text = text.strip_prefix('-').unwrap_or(&text);
