@@ -31,7 +31,7 @@ pub use command::{
 pub use coverage::{RunSet, covers};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
-    LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,
+    LabelsChanged, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,
     PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted,
     RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
     TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed,

@@ -6,7 +6,7 @@ pub mod hostile;
 
 use crate::flow::{
     Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Include, Kind,
-    Outdated, Rejection, RunKind, SlotRequest, Specification, When,
+    Outdated, Rejection, RootAtEnd, RunKind, SlotRequest, Specification, When,
 };
 use crate::task::call::NewTask;
 use crate::task::{Labels, Priority, Progress, RetryPolicy, Status};
@@ -35,6 +35,15 @@ pub fn id(name: &str) -> TaskId {
 #[must_use]
 pub fn run(name: &str) -> RunId {
     RunId(id(name).0)
+}
+
+/// The state of a root that has completed in its run.
+#[must_use]
+pub const fn root_at_end() -> RootAtEnd {
+    RootAtEnd {
+        status: Status::Completed,
+        progress: Progress::DONE,
+    }
 }
 
 /// A group with this name, without a parent.

@@ -193,7 +193,7 @@ fn full() -> Vec<Event> {
             task_id,
             worker: "worker-1".to_owned(),
             unresolvable_refs: vec![format!("{task_id}.findings")],
-            breach: Some(Breach {
+            breach: Breach {
                 phase_name: Some("analysis".to_owned()),
                 broken: Broken::Inputs {
                     unresolvable_refs: vec!["research.findings".to_owned()],
@@ -203,7 +203,7 @@ fn full() -> Vec<Event> {
                         status: Status::InProgress,
                     }],
                 },
-            }),
+            },
         }),
         Event::TaskCompletionRejected(TaskCompletionRejected {
             task_id,
@@ -328,10 +328,10 @@ fn full() -> Vec<Event> {
                 failed: 4,
                 cancelled: 5,
             },
-            root: Some(RootAtEnd {
+            root: RootAtEnd {
                 status: Status::Failed,
                 progress: Progress::from_millionths(500_000),
-            }),
+            },
             others: 1,
             rejected: true,
         }),
@@ -340,7 +340,7 @@ fn full() -> Vec<Event> {
             sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
             events: 12,
             runs: vec![run("run")],
-            owner: Some(LastOwner::of(Some("user-123"))),
+            owner: Some("user-123".to_owned()),
         }),
         Event::MessageReceived(MessageReceived {
             run_id: run("run"),

@@ -77,9 +77,7 @@ impl TaskProjector {
 
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
-    // 2: runs do not count groups. 3: tasks carry the owner of their flow. 5: runs have a stage. 6: runs
-    // keep the statuses that they had, tasks have labels and times before which they do not start. 7: parts of outputs.
-    const VERSION: i64 = 7;
+    const VERSION: i64 = 1;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

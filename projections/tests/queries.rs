@@ -380,7 +380,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: 
             task_id: root,
             state,
             counts,
-            root: None,
+            root: taskledger_domain::testing::root_at_end(),
             others: 0,
             rejected: false,
         }),

@@ -101,7 +101,7 @@ fn ends(world: &mut World, task_id: TaskId, attempt: u32, run_id: RunId) {
         task_id,
         state: RunState::Completed,
         counts: StatusCounts::default(),
-        root: None,
+        root: taskledger_domain::testing::root_at_end(),
         others: 0,
         rejected: false,
     };

@@ -78,7 +78,7 @@ impl App {
             // Refused for certain: no key is looked at, as for other parameters that are wrong.
             return self.create_tasks(context, None, list).await;
         }
-        let key = Key::of(context, UseCase::CreateTasks, list.first_user());
+        let key = Key::of(context, UseCase::CreateTasks);
         let key = key.as_ref();
         self.once(key, self.create_tasks(context, key, list)).await
     }
@@ -167,7 +167,7 @@ impl App {
                     self.validation.unknown_executors(owner.as_deref(), &list)
                 };
                 let is_faulty = list.is_faulty();
-                let key = Key::of(context, UseCase::ExecuteTasks, list.first_user());
+                let key = Key::of(context, UseCase::ExecuteTasks);
                 let key = key.filter(|_| !is_faulty);
                 let key = key.as_ref();
                 let executed = async {
@@ -378,7 +378,7 @@ impl App {
         command: Command,
         reply: ReplyOf,
     ) -> Result<Reply, Error> {
-        let key = Key::of(context, use_case, None);
+        let key = Key::of(context, use_case);
         let key = key.as_ref();
         let sending = Sending {
             flow,

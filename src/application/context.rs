@@ -107,9 +107,6 @@ impl Context {
 pub struct Idempotency {
     /// The caller's key, 1 to [`IDEMPOTENCY_KEY_CHARS_MAX`] characters.
     pub key: Arc<str>,
-    /// The fingerprint that the JSON-RPC door took of such a call before records had a version, by which its records
-    /// are compared; they are kept for a day. Absent for calls through other doors.
-    pub call_fingerprint: Option<Arc<str>>,
     /// For a method whose calls become requests of different kinds: what its keys are kept under in place of the kind.
     method: Option<&'static str>,
     /// Two requests with the same key are the same request if and only if this is equal. Set by
@@ -126,7 +123,6 @@ impl Idempotency {
     pub const fn new(key: Arc<str>) -> Self {
         Self {
             key,
-            call_fingerprint: None,
             method: None,
             fingerprint: None,
             noted_call: None,
@@ -138,7 +134,6 @@ impl Idempotency {
     pub const fn of(key: Arc<str>, fingerprint: Arc<str>) -> Self {
         Self {
             key,
-            call_fingerprint: None,
             method: None,
             fingerprint: Some(fingerprint),
             noted_call: None,

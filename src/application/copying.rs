@@ -139,7 +139,7 @@ impl App {
         copy_children: bool,
         parent: Option<TaskId>,
     ) -> Result<Reply, Error> {
-        let key = Key::of(context, UseCase::CopyTasks, None);
+        let key = Key::of(context, UseCase::CopyTasks);
         let key = key.as_ref();
         let copying = self.copy_task(context, key, task, copy_children, parent);
         self.once(key, copying).await

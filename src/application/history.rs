@@ -15,7 +15,7 @@ pub use event_type::EventType;
 pub use query::{Query, Scope};
 
 use super::App;
-use super::api::{HistoryPage, NamedRejection};
+use super::api::HistoryPage;
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::facts;
@@ -64,7 +64,6 @@ impl App {
                         events: Vec::new(),
                         lineages: HashMap::new(),
                         inputs: HashMap::new(),
-                        rejections: HashMap::new(),
                         next: Some(next),
                     });
                 }
@@ -104,45 +103,14 @@ impl App {
             (at, it.origins)
         });
         let lineages = lineages.collect();
-        let rejections = self.rejections(flow, &events).await?;
         Ok(HistoryPage {
             task: query.task,
             root: flow.root(),
             events,
             lineages,
             inputs,
-            rejections,
             next,
         })
-    }
-
-    /// The refused claims and results among the events of a flow that were recorded without names, with those of now.
-    async fn rejections(
-        &self,
-        flow: FlowId,
-        events: &[Arc<Recorded>],
-    ) -> Result<HashMap<Version, NamedRejection>, Error> {
-        let mut names = TaskNames::new(self, flow);
-        let mut found = HashMap::new();
-        for recorded in events {
-            let (task, refs): (_, &[String]) = if let Event::TaskClaimRejected(e) = &*recorded.event
-                && e.breach.is_none()
-            {
-                (e.task_id, &e.unresolvable_refs)
-            } else if let Event::TaskCompletionRejected(e) = &*recorded.event
-                && e.phase_name.is_none()
-            {
-                (e.task_id, &[])
-            } else {
-                continue;
-            };
-            let rejection = NamedRejection {
-                name: names.of(task).await?,
-                refs: names.all_readable(refs).await?,
-            };
-            found.insert(recorded.version, rejection);
-        }
-        Ok(found)
     }
 
     /// What must be known of a task to recognise the events that concern it. Its creation is looked

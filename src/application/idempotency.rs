@@ -1,12 +1,9 @@
 //! Idempotency keys: a repeated call with the same key and request gets the first reply; another request under the key
 //! is refused.
 //!
-//! What is kept is a typed record with a version, so that a call may be repeated through another door than
-//! the one that it came in by. Records without a version, of earlier builds (`former`), live for a day and are still
-//! answered.
+//! The stored record is typed and has a version, so that a call may be repeated through another door than the first one.
 
 mod fingerprint;
-mod former;
 mod record;
 
 pub(super) use fingerprint::fingerprint;
@@ -35,19 +32,15 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 pub struct Key {
     /// What it claims: tenant and caller, use case or method, and the caller's key.
     pub claimed: Arc<str>,
-    /// The name that earlier builds claimed, if that named a user from the body.
-    former: Option<Arc<str>>,
-    use_case: UseCase,
     idempotency: Idempotency,
 }
 
 impl Key {
-    /// The key of a call, if it carries one. `user`: the one whom the first of new tasks names.
+    /// The key of a call, if it carries one.
     #[must_use]
-    pub(super) fn of(context: &Context, use_case: UseCase, user: Option<&str>) -> Option<Self> {
+    pub(super) fn of(context: &Context, use_case: UseCase) -> Option<Self> {
         let idempotency = context.idempotency.clone()?;
         let caller = &*context.caller;
-        let user = user.filter(|user| caller.kind() == Kind::Anonymous && *user != ANONYMOUS);
         let scope = match caller.kind() {
             Kind::Anonymous => Cow::from(ANONYMOUS),
             // Not the credential: a retry with the token that replaced another is the same call.
@@ -56,28 +49,8 @@ impl Key {
         let method = idempotency.method().unwrap_or(use_case.as_str());
         Some(Self {
             claimed: claimed(&scope, method, &idempotency.key),
-            former: user.map(|user| claimed(user, method, &idempotency.key)),
-            use_case,
             idempotency,
         })
-    }
-
-    /// The claims under which the reply to the first call may be found.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Arc<str>> {
-        std::iter::once(&self.claimed).chain(&self.former)
-    }
-
-    /// The reply to a repetition, from what the claim at a place holds. `None`: it holds what is not meant
-    /// there, for nobody claims a key in the name of a user whom a body names any more.
-    ///
-    /// # Errors
-    /// `Refused`: the key was used with another request.
-    pub(super) fn repeat_at(&self, place: &Arc<str>, value: &str) -> Result<Option<Reply>, Error> {
-        let record = Record::read(value)?;
-        if *place != self.claimed && record.v.is_some() {
-            return Ok(None);
-        }
-        self.repeated(record).map(Some)
     }
 
     /// The reply to a repetition, from what the claim on its key holds.
@@ -85,7 +58,14 @@ impl Key {
     /// # Errors
     /// `Refused`: the key was used with another request.
     pub fn repeat(&self, value: &str) -> Result<Reply, Error> {
-        self.repeated(Record::read(value)?)
+        let record = Record::read(value)?;
+        if **self.idempotency.fingerprint() != *record.fingerprint {
+            return Err(self.of_another_request());
+        }
+        if record.v != RECORD_VERSION {
+            return Err(unreadable(&format!("it has version {}", record.v)));
+        }
+        serde_json::from_str(record.reply.get()).map_err(|error| unreadable(&error))
     }
 
     /// Whether another call has claimed the key, by what the claim holds: then this call, which the audit log has an
@@ -93,26 +73,6 @@ impl Key {
     pub(super) fn is_of_another_call(&self, value: &str) -> bool {
         let own = self.idempotency.noted_call;
         own.is_some() && Record::read(value).is_ok_and(|record| record.call != own)
-    }
-
-    fn repeated(&self, record: Record) -> Result<Reply, Error> {
-        let fingerprint = match record.v {
-            None => self.idempotency.call_fingerprint.as_ref(),
-            Some(_) => Some(self.idempotency.fingerprint()),
-        };
-        if fingerprint.is_none_or(|fingerprint| **fingerprint != *record.fingerprint) {
-            return Err(self.of_another_request());
-        }
-        match (record.v, record.reply, record.answer) {
-            (Some(RECORD_VERSION), Some(reply), _) => {
-                serde_json::from_str(reply.get()).map_err(|error| unreadable(&error))
-            }
-            (None, _, Some(answer)) => former::reply(self.use_case, &answer),
-            (version, ..) => {
-                let version = version.unwrap_or_default();
-                Err(unreadable(&format!("it has form {version}")))
-            }
-        }
     }
 
     fn of_another_request(&self) -> Error {
@@ -169,12 +129,10 @@ mod tests {
     use taskledger_domain::testing::id;
     use uuid::Uuid;
 
-    fn key(call: &str, request: &str) -> Key {
+    fn key(request: &str) -> Key {
         let mut context = Context::anonymous(Arc::from("request"));
-        let mut idempotency = Idempotency::of(Arc::from("k"), Arc::from(request));
-        idempotency.call_fingerprint = Some(Arc::from(call));
-        context.idempotency = Some(idempotency);
-        Key::of(&context, UseCase::CreateTasks, Some("ann")).expect("it has a key")
+        context.idempotency = Some(Idempotency::of(Arc::from("k"), Arc::from(request)));
+        Key::of(&context, UseCase::CreateTasks).expect("it has a key")
     }
 
     fn record(key: &Key) -> String {
@@ -190,18 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_answered_to_the_same_request_whatever_the_door_took_of_the_call() {
-        let written = record(&key("of one door", "f"));
-        let again = key("of another door", "f").repeat(&written);
+    fn a_record_is_answered_to_the_same_request_only() {
+        let written = record(&key("f"));
+        let again = key("f").repeat(&written);
         assert!(matches!(again, Ok(Reply::Created(created)) if created.task == id("a")));
-        let other = key("of one door", "g").repeat(&written);
+        let other = key("g").repeat(&written);
         assert!(matches!(other, Err(Error::Refused(_))), "{other:?}");
     }
 
     #[test]
     fn a_call_with_an_entry_in_the_audit_log_knows_whose_record_it_finds() {
         let of_call = |n: Option<u128>| {
-            let mut key = key("c", "f");
+            let mut key = key("f");
             key.idempotency.noted_call = n.map(Uuid::from_u128);
             key
         };
@@ -218,40 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_an_earlier_build_is_answered_to_the_same_call() {
-        let answer = format!(r#"{{"id":"{}","status":"pending"}}"#, id("a"));
-        let written = format!(r#"{{"fingerprint":"c","answer":{answer}}}"#);
-        let again = key("c", "f").repeat(&written);
-        assert!(matches!(again, Ok(Reply::Created(created)) if created.task == id("a")));
-        assert!(matches!(
-            key("d", "f").repeat(&written),
-            Err(Error::Refused(_))
-        ));
-    }
-
-    #[test]
-    fn only_records_of_earlier_builds_are_taken_in_the_name_of_a_user_whom_the_body_names() {
-        let key = key("c", "f");
-        let places: Vec<_> = key.places().cloned().collect();
-        assert_eq!(
-            places.iter().map(|place| &**place).collect::<Vec<_>>(),
-            [
-                "9:anonymous\u{1f}tasks.create\u{1f}k",
-                "3:ann\u{1f}tasks.create\u{1f}k"
-            ]
-        );
-        let written = record(&key);
-        assert!(matches!(key.repeat_at(&places[0], &written), Ok(Some(_))));
-        assert!(matches!(key.repeat_at(&places[1], &written), Ok(None)));
-        let answer = format!(r#"{{"id":"{}","status":"pending"}}"#, id("a"));
-        let former = format!(r#"{{"fingerprint":"c","answer":{answer}}}"#);
-        assert!(matches!(key.repeat_at(&places[1], &former), Ok(Some(_))));
-    }
-
-    #[test]
     fn a_record_of_a_later_form_is_not_guessed_at() {
-        let later = r#"{"v":3,"fingerprint":"f","reply":"Deleted"}"#;
-        let found = key("c", "f").repeat(later);
+        let later = r#"{"v":2,"fingerprint":"f","reply":"Deleted"}"#;
+        let found = key("f").repeat(later);
         assert!(matches!(found, Err(Error::Failed(_))), "{found:?}");
     }
 }

@@ -59,7 +59,7 @@ impl App {
         use_case: UseCase,
         error: Error,
     ) -> Result<Reply, Error> {
-        let key = Key::of(context, use_case, None);
+        let key = Key::of(context, use_case);
         self.once(key.as_ref(), ready(Err(error))).await
     }
 
@@ -70,7 +70,7 @@ impl App {
         context: &Context,
         use_case: UseCase,
     ) -> Result<bool, Error> {
-        let Some(key) = Key::of(context, use_case, None) else {
+        let Some(key) = Key::of(context, use_case) else {
             return Ok(false);
         };
         let claim = ClaimKey::Request(key.claimed);
@@ -85,7 +85,7 @@ impl App {
         context: &Context,
         use_case: UseCase,
     ) -> Result<bool, Error> {
-        let Some(key) = Key::of(context, use_case, None) else {
+        let Some(key) = Key::of(context, use_case) else {
             return Ok(false);
         };
         let claim = ClaimKey::Request(key.claimed.clone());
@@ -95,17 +95,10 @@ impl App {
     }
 
     async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
-        let places: Vec<_> = key.places().cloned().collect();
-        let claims: Vec<_> = places.iter().cloned().map(ClaimKey::Request).collect();
-        let held = self.store.claims(&claims, self.clock.now()).await?;
-        for (place, value) in places.iter().zip(held) {
-            if let Some(value) = value
-                && let Some(reply) = key.repeat_at(place, &value)?
-            {
-                return Ok(Some(reply));
-            }
-        }
-        Ok(None)
+        let claim = ClaimKey::Request(key.claimed.clone());
+        let held = self.store.claims(&[claim], self.clock.now()).await?;
+        let value = held.into_iter().flatten().next();
+        value.map(|value| key.repeat(&value)).transpose()
     }
 
     /// Sends a command to its flow.

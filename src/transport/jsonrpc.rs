@@ -8,7 +8,6 @@ pub mod dispatch;
 mod encode;
 pub mod envelope;
 pub mod error;
-mod fingerprint;
 pub mod methods;
 pub mod params;
 mod prepare;

@@ -120,18 +120,13 @@ impl Vault {
         Ok(self.store.own_key(&Arc::from(name)).await?)
     }
 
-    /// Makes a key for this purpose unless there is one already, and tells the one that counts. `had_none`: there is
-    /// something that was made without it.
+    /// Makes a key for this purpose unless there is one already, and returns the one that counts.
     ///
     /// # Errors
     /// [`VaultError::Store`].
-    pub async fn make_own_key(
-        &self,
-        name: &'static str,
-        had_none: bool,
-    ) -> Result<OwnKey, VaultError> {
+    pub async fn make_own_key(&self, name: &'static str) -> Result<OwnKey, VaultError> {
         let value = Arc::from(self.clock.bytes32());
-        let made = OwnKey { value, had_none };
+        let made = OwnKey { value };
         Ok(self.store.keep_own_key(&Arc::from(name), &made).await?)
     }
 

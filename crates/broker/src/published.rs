@@ -131,21 +131,6 @@ impl BrokerStore {
         };
         self.order(work).await
     }
-
-    /// Whether any task was published that is still there, as far as events were noted. Cost: one query.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn has_published(&self) -> Result<bool, Error> {
-        let work = async {
-            let mut tx = self.read().await?;
-            let args = tx.args();
-            let row = tx.fetch_optional(ANY, args).await?;
-            tx.commit().await?;
-            Ok(row.is_some())
-        };
-        self.order(work).await
-    }
 }
 
 /// Those of some tasks that were published. Cost: one query, O(tasks).
@@ -200,7 +185,6 @@ fn published(row: &Row) -> Result<Published, Error> {
     })
 }
 
-const ANY: &str = "SELECT task_id FROM published LIMIT 1";
 const ONE: &str =
     "SELECT task_id, flow_id, tenant, actor, requester, external_id, position, published_at
     FROM published WHERE task_id = $1 AND tenant = $2";

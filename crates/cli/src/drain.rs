@@ -77,10 +77,7 @@ fn warning(explained: &Value, out: &Output) -> Option<String> {
 fn text(result: &Value, out: &Output) -> String {
     let cancel = out.command("taskledger drain --cancel");
     let running = result.get("running").and_then(Value::as_u64).unwrap_or(0);
-    // Servers of an earlier release do not say it.
-    let was = result.get("was_draining").and_then(Value::as_bool);
-    let is = result.get("draining").and_then(Value::as_bool);
-    let was = was.unwrap_or(is != Some(true));
+    let was = result.get("was_draining") == Some(&Value::Bool(true));
     match result.get("draining").and_then(Value::as_bool) {
         Some(true) if result.get("stopping") == Some(&Value::Bool(true)) => format!(
             "the server is stopping: no new attempts start, {running} running; nothing starts again before its next start"

@@ -152,7 +152,7 @@ fn payload_bytes_of(event: &Event) -> usize {
         Event::TaskAnswered(e) => e.answer.as_str().len(),
         Event::TaskSuspensionExpired(e) => e.policy.bytes(),
         Event::TaskFailed(e) => e.error.len() + e.breach.as_ref().map_or(0, |it| it.bytes()),
-        Event::TaskClaimRejected(e) => e.told().bytes(),
+        Event::TaskClaimRejected(e) => e.breach.bytes(),
         Event::TaskCompletionRejected(e) => e.fault.bytes(),
         Event::TaskCancelled(e) => e.error.len(),
         Event::RunStarted(e) => {

@@ -353,12 +353,12 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         }
         Event::TaskClaimRejected(e) => {
             let of = (Kind::ClaimRejected, Status::Pending);
-            let notice = Notice::refused(recorded, e.task_id, of, e.told());
+            let notice = Notice::refused(recorded, e.task_id, of, e.breach.clone());
             (Some(notice), None)
         }
         Event::TaskCompletionRejected(e) => {
             let of = (Kind::CompletionRejected, Status::InProgress);
-            let mut notice = Notice::refused(recorded, e.task_id, of, e.told());
+            let mut notice = Notice::refused(recorded, e.task_id, of, e.breach());
             (notice.attempt, notice.progress) = (Some(e.attempt), e.progress);
             (Some(notice), None)
         }
@@ -430,14 +430,7 @@ fn failed(recorded: &Recorded, e: &TaskFailed) -> UpToTwo {
 
 /// The verdict on a run, then the update of its root.
 fn run_ended(recorded: &Recorded, e: &RunEnded) -> UpToTwo {
-    // Older events do not say how the root stands; the verdict is the nearest to it.
-    let (status, progress) = match (e.root, e.state) {
-        (Some(root), _) => (root.status, root.progress),
-        (None, RunState::Completed) => (Status::Completed, Progress::DONE),
-        (None, RunState::Failed) => (Status::Failed, Progress::ZERO),
-        (None, RunState::Cancelled) => (Status::Cancelled, Progress::ZERO),
-        (None, RunState::Running) => (Status::InProgress, Progress::ZERO),
-    };
+    let RootAtEnd { status, progress } = e.root;
     let mut update = Notice::of(recorded, e.task_id, status, progress);
     update.is_final = true;
     update.run = Some(EndedRun {

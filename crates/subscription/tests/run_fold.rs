@@ -54,7 +54,7 @@ fn ended() -> Event {
         task_id: task(1),
         state: RunState::Cancelled,
         counts: StatusCounts::default(),
-        root: None,
+        root: taskledger_domain::testing::root_at_end(),
         others: 0,
         rejected: false,
     })

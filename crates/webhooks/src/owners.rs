@@ -128,7 +128,7 @@ impl Known {
 /// The owner that an event gives its flow, or says that it had in the end.
 fn owner_in(recorded: &Recorded) -> Option<Owner> {
     let user = if let Event::FlowArchived(archived) = &*recorded.event {
-        archived.owner.as_ref()?.user_id.as_deref()
+        archived.owner.as_deref()
     } else {
         let (task, user) = recorded.event.user_said()?;
         if task != recorded.flow.root() {
@@ -143,13 +143,13 @@ fn owner_in(recorded: &Recorded) -> Option<Owner> {
 mod tests {
     use super::*;
     use taskledger_clock::ManualClock;
-    use taskledger_domain::flow::{FlowArchived, LastOwner, UserChanged};
+    use taskledger_domain::flow::{FlowArchived, UserChanged};
     use taskledger_domain::testing::{START, id};
     use taskledger_log::memory::MemoryStore;
     use taskledger_subscription::testing::append_event;
 
     /// A flow that was given to each of these users in turn, archived by an event that says so, and dropped.
-    async fn archived(users: &[&str], owner: Option<LastOwner>) -> Owner {
+    async fn archived(users: &[&str], owner: Option<&str>) -> Owner {
         let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
         for (version, user) in (0..).zip(users) {
             let given = UserChanged {
@@ -164,7 +164,7 @@ mod tests {
             sha256: "digest".to_owned(),
             events,
             runs: Vec::new(),
-            owner,
+            owner: owner.map(str::to_owned),
         };
         append_event(&store, events, Event::FlowArchived(end)).await;
         let flow = id("task").as_flow();
@@ -174,22 +174,11 @@ mod tests {
         owners.of(flow).await.expect("the log can be read")
     }
 
-    fn user(name: Option<&str>) -> Option<LastOwner> {
-        Some(LastOwner::of(name))
-    }
-
     #[tokio::test]
     async fn a_flow_that_has_left_the_log_is_its_last_owners() {
-        let owner = archived(&["ann", "bob"], user(Some("bob"))).await;
+        let owner = archived(&["ann", "bob"], Some("bob")).await;
         assert!(owner.allows("bob") && !owner.allows("ann"), "{owner:?}");
-        let owner = archived(&["ann"], user(None)).await;
-        assert!(!owner.allows("ann"), "{owner:?}");
-    }
-
-    #[tokio::test]
-    async fn messages_about_flows_archived_before_owners_were_named_are_still_sent() {
         let owner = archived(&["ann"], None).await;
-        assert_eq!(owner, Owner::Unknown);
-        assert!(owner.allows("ann"));
+        assert!(!owner.allows("ann"), "{owner:?}");
     }
 }

@@ -114,7 +114,7 @@ pub struct OutputFault {
     /// Parts of the output that are not of their types, in the order of the declaration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mismatches: Vec<Mismatch>,
-    /// It has too many bytes; then nothing else was looked at. Since version 2 of `TaskCompletionRejected`.
+    /// It has too many bytes; then nothing else was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_large: Option<TooLarge>,
 }

@@ -12,7 +12,7 @@ mod run_ended;
 mod specification;
 mod suspended;
 
-pub use archived::{FlowArchived, LastOwner};
+pub use archived::FlowArchived;
 pub use deferred::{TaskDeferred, TimerKind};
 pub use failure::FailureReason;
 pub use message::{MessageReceived, RunOrigin};
@@ -189,7 +189,7 @@ pub struct TaskCreated {
     /// The run that it joins because a running run covers its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Its labels. Since version 4.
+    /// Its labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }
@@ -257,7 +257,7 @@ pub struct TaskRespecified {
     pub task_id: TaskId,
     /// The whole new specification.
     pub specification: Specification,
-    /// References of it to results that are there already and have no value for them. Since version 3.
+    /// References of it to results that are there already and have no value for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<String>,
 }
@@ -317,10 +317,10 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "WaitBounds::are_none")]
     pub wait_bounds: WaitBounds,
     /// Where its caller wants to be told of it: a name for what is kept beside the log, since events
-    /// hold no secrets. Since version 2.
+    /// hold no secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<CallbackId>,
-    /// The message that it was begun by; absent when no message was. Since version 3.
+    /// The message that it was begun by; absent when no message was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<RunOrigin>>,
 }
@@ -335,7 +335,7 @@ pub struct TaskStarted {
     /// The run that started it.
     pub run_id: RunId,
     /// Who holds it, when it runs outside the server; absent for an attempt that lives and dies with the
-    /// server's process. Since version 2.
+    /// server's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
 }
@@ -347,8 +347,7 @@ pub struct Lease {
     pub id: LeaseId,
     /// The worker, by its name.
     pub worker: String,
-    /// The principal that claimed it, who alone may use the lease. Absent before version 3 of `TaskStarted`:
-    /// anybody.
+    /// The principal that claimed it, who alone may use the lease; absent: anybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// Until when the lease holds at least. Renewals, which are not events, make it hold longer.
@@ -370,10 +369,10 @@ pub struct TaskProgressed {
     pub attempt: u32,
     /// How far it is.
     pub progress: Progress,
-    /// What its worker says of it. Since version 2.
+    /// What its worker says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What its worker says beside it. Since version 3.
+    /// What its worker says beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remarks: Option<Remarks>,
 }
@@ -387,10 +386,10 @@ pub struct TaskCompleted {
     pub attempt: u32,
     /// What it returned.
     pub result: Payload,
-    /// What its worker says beside it. Since version 2.
+    /// What its worker says beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remarks: Option<Remarks>,
-    /// Parts of its output that were appended before: the result is the last one. Since version 3.
+    /// Parts of its output that were appended before: the result is the last one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parts: u32,
 }
@@ -411,15 +410,15 @@ pub struct TaskFailed {
     pub error: String,
     /// What kind of failure it is.
     pub reason: FailureReason,
-    /// How far the attempt had come. Of a group the mean of its children's; zero in older events.
+    /// How far the attempt had come. Of a group the mean of its children's.
     pub progress: Progress,
     /// True when a `TaskRequeued` of the same append follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will_retry: bool,
-    /// The contract that the attempt did not keep, where that is why it failed. Since version 5.
+    /// The contract that the attempt did not keep, where that is why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breach: Option<Box<Breach>>,
-    /// What its worker says beside it. Since version 6.
+    /// What its worker says beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remarks: Option<Remarks>,
 }
@@ -434,9 +433,9 @@ pub enum RequeueReason {
     Rerun,
     /// The server stopped while it ran, or the lease of its worker ended, and it may run again.
     Interrupted,
-    /// Its worker gave it back. Since version 2 of `TaskRequeued`.
+    /// Its worker gave it back.
     Released,
-    /// What it had asked was answered. Since version 3 of `TaskRequeued`.
+    /// What it had asked was answered.
     Answered,
 }
 
@@ -476,10 +475,10 @@ pub struct TaskCancelled {
     pub error: String,
     /// Whether somebody asked for it, or a deadline passed.
     pub reason: CancelReason,
-    /// How far the attempt had come. Since version 2; zero in older events.
+    /// How far the attempt had come.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
-    /// What its worker says beside it, if it was its worker that gave it up. Since version 3.
+    /// What its worker says beside it, if it was its worker that gave it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remarks: Option<Remarks>,
 }

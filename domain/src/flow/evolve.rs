@@ -111,12 +111,7 @@ impl Flow {
                 }
                 let i = self.ordinal(e.task_id);
                 self.at_mut(i).rejected = e.reason == super::FailureReason::Rejected;
-                // Older events say 0 of every group.
-                self.at_mut(i).progress = if self.at(i).is_group() {
-                    self.progress_of(i)
-                } else {
-                    e.progress
-                };
+                self.at_mut(i).progress = e.progress;
                 self.ended(e.task_id, Status::Failed, time);
             }
             Event::TaskCancelled(e) => {

@@ -74,7 +74,7 @@ pub(crate) fn end(flow: &Flow, key: u32, state: Option<RunState>) -> RunEnded {
         state,
         rejected: state == RunState::Failed && is_rejected(flow, key),
         counts,
-        root: Some(RootAtEnd { status, progress }),
+        root: RootAtEnd { status, progress },
         others: u32::try_from(flow.runs.len() - 1).unwrap_or(u32::MAX),
     }
 }

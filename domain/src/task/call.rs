@@ -284,13 +284,6 @@ impl TaskList {
         self.tasks.iter().zip(self.around.iter().copied())
     }
 
-    /// The user that the first task names, by whom records of earlier builds are found. Not the owner of the flow: the
-    /// root need not stand first, see [`Self::place`].
-    #[must_use]
-    pub fn first_user(&self) -> Option<&str> {
-        self.tasks.first()?.user_id.as_deref()
-    }
-
     /// The same as the agent broker records it: the first task says who published it. That one comes from no caller,
     /// who would be refused if it did.
     #[must_use]

@@ -14,8 +14,7 @@ pub struct RetryPolicy {
     pub multiplier: f64,
     /// Milliseconds that no delay exceeds.
     pub max_delay_ms: u64,
-    /// The part of each delay that varies, 0 to 1. A delay is never longer for it. Since version 3 of
-    /// `TaskCreated` and version 4 of `TaskRespecified`, as what follows.
+    /// The part of each delay that varies, 0 to 1. A delay is never longer for it.
     #[serde(default)]
     pub jitter: f64,
     /// Milliseconds after the start of the first attempt of a run within which the last must begin; absent for

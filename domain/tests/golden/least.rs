@@ -46,7 +46,13 @@ pub(super) fn min() -> Vec<Event> {
             task_id,
             worker: "worker-1".to_owned(),
             unresolvable_refs: Vec::new(),
-            breach: None,
+            breach: Breach {
+                phase_name: None,
+                broken: Broken::Inputs {
+                    unresolvable_refs: Vec::new(),
+                    incomplete: Vec::new(),
+                },
+            },
         }),
         Event::TaskCompletionRejected(TaskCompletionRejected {
             task_id,
@@ -147,7 +153,10 @@ pub(super) fn min() -> Vec<Event> {
             task_id,
             state: RunState::Completed,
             counts: StatusCounts::default(),
-            root: None,
+            root: RootAtEnd {
+                status: Status::Completed,
+                progress: Progress::DONE,
+            },
             others: 0,
             rejected: false,
         }),

@@ -356,7 +356,7 @@ impl World {
                 task_id,
                 state: RunState::Failed,
                 counts,
-                root: None,
+                root: taskledger_domain::testing::root_at_end(),
                 others: 0,
                 rejected: false,
             });

@@ -164,21 +164,15 @@ pub struct Explained {
     pub workers: Option<AwaitedWorkers>,
     /// Where the inputs of the latest attempt came from; `None`: all of them are literal, or it was not found.
     pub lineage: Option<Vec<Origin>>,
-    /// What the latest attempt worked on, if some of it came from results; nodes of an earlier release do not say it.
-    #[serde(default)]
+    /// What the latest attempt worked on, if some of it came from results.
     pub input: Option<Payload>,
     /// Whether nothing begins on the node that owns the flow, until it is said otherwise.
-    #[serde(default)]
     pub is_draining: bool,
     /// Whether that node starts nothing any more because it is stopping.
-    #[serde(default)]
     pub is_stopping: bool,
-    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say
-    /// it.
-    #[serde(default)]
+    /// The executors that there are, where a task names one that there is not.
     pub executors: Option<KnownExecutors>,
-    /// The pending tasks of it that their run has ended without; nodes of an earlier release do not say it.
-    #[serde(default)]
+    /// The pending tasks of it that their run has ended without.
     pub skipped: Vec<TaskId>,
 }
 
@@ -194,24 +188,10 @@ pub struct HistoryPage {
     pub events: Vec<Arc<Recorded>>,
     /// Where inputs came from, by the version of the event that says that their attempt began.
     pub lineages: HashMap<Version, Vec<Origin>>,
-    /// What attempts worked on whose inputs came from results, likewise; nodes of an earlier release do not say it.
-    #[serde(default)]
+    /// What attempts worked on whose inputs came from results, likewise.
     pub inputs: HashMap<Version, Payload>,
-    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say
-    /// it.
-    #[serde(default)]
-    pub rejections: HashMap<Version, NamedRejection>,
     /// Where the next page begins, if there is one.
     pub next: Option<HistoryCursor>,
-}
-
-/// A refused claim or result whose event has no names, with names of tasks in place of ids.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedRejection {
-    /// The name of the task as it is now; absent once it is deleted.
-    pub name: Option<Arc<str>>,
-    /// For a claim: the references without a value.
-    pub refs: Vec<String>,
 }
 
 /// Events as they travel between nodes: in the form in which they are stored.

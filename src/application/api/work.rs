@@ -492,7 +492,6 @@ pub struct MethodFigures {
     /// Name of the method.
     pub method: Arc<str>,
     /// Who has declared it for themselves.
-    #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// Attempts under way.
     pub running: usize,

@@ -189,10 +189,8 @@ pub struct RunProgress {
     /// How many of them are not listed.
     pub more_lacking: usize,
     /// Tasks that the latest run has left pending, groups left out; absent while it goes on, or without one.
-    #[serde(default)]
     pub skipped: Option<u32>,
-    /// The document, if the task is a run of one; nodes of an earlier release do not say it.
-    #[serde(default)]
+    /// The document, if the task is a run of one.
     pub run_of: Option<RunOf>,
 }
 

@@ -48,7 +48,7 @@ impl App {
             handover: Self::handover_by(context),
         };
         let updated = if faults.is_empty() {
-            let key = Key::of(context, UseCase::UpdateTask, None);
+            let key = Key::of(context, UseCase::UpdateTask);
             let key = key.as_ref();
             self.once(key, self.update_task(context, key, update)).await
         } else {

@@ -96,17 +96,14 @@ fn all_or_unknown(running: Option<usize>, limit: usize) -> Option<usize> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedWorkers {
     /// The owner of the flow: only workers that may claim its tasks count.
-    #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// Workers that ask for its method now, or are busy.
     pub asking: usize,
     /// Workers that are there and drained; not among the others.
-    #[serde(default)]
     pub drained: usize,
     /// When one last asked, within the last day.
     pub last_asked_at: Option<Timestamp>,
     /// How long ago that was.
-    #[serde(default)]
     pub silent_ms: Option<u64>,
     /// Attempts of the method under way, of the flows of the node that answers; absent where some of them are not the
     /// caller's to know.
@@ -119,10 +116,8 @@ pub struct AwaitedWorkers {
     /// workers of that one. Else the same.
     pub own_ahead: Ahead,
     /// Whether there are as many attempts as there may be.
-    #[serde(default)]
     pub is_full: bool,
     /// Owners share workers fairly.
-    #[serde(default)]
     pub fair_share: bool,
 }
 

@@ -15,9 +15,6 @@ use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::{GivenId, TaskFields, TaskRef, Updates};
 use taskledger_domain::{Payload, TaskId, Timestamp};
 
-/// Stands before labels: no other part begins with it where labels may follow.
-const LABELLED: u8 = 2;
-
 /// SHA-256 of the request in lower-case hex. Cost: O(size).
 #[must_use]
 pub(in crate::application) fn fingerprint(request: &Request) -> Arc<str> {
@@ -76,10 +73,7 @@ impl Canonical {
                 for run in references {
                     self.0.update(run.0.as_bytes());
                 }
-                // Older nodes have written nothing here.
-                if let Some(callback) = reported {
-                    self.callback(callback);
-                }
+                self.option(reported.as_ref(), Self::callback);
             }
             // They are once by themselves.
             Request::CancelRun(CancelRun { run, .. }) => {
@@ -239,21 +233,13 @@ impl Canonical {
             hash.option(raw, Self::payload);
         });
         self.option(status.as_ref(), |hash, status| hash.text(status.as_str()));
-        if let Some(start_at) = start_at {
-            self.start_at(*start_at);
-        }
-        if let Some(labels) = labels {
-            self.byte(LABELLED);
-            self.labels(labels);
-        }
+        self.option(start_at.as_ref(), |hash, at| {
+            hash.option(at.as_ref(), Self::time);
+        });
+        self.option(labels.as_ref(), Self::labels);
     }
 
-    /// Nothing when there are none: what was said before there were labels keeps its fingerprint.
     fn labels(&mut self, labels: &Labels) {
-        if labels.is_empty() {
-            return;
-        }
-        self.byte(LABELLED);
         self.number(labels.iter().count() as u64);
         for (key, value) in labels.iter() {
             self.text(key);
@@ -280,17 +266,11 @@ impl Canonical {
         self.payload(inputs);
         self.option(schemas.as_ref(), Self::payload);
         self.option(params.as_ref(), Self::payload);
-        if let Some(start_at) = start_at {
-            self.start_at(Some(*start_at));
-        }
+        self.option(start_at.as_ref(), Self::time);
     }
 
-    /// Only where it is given: bodies without it are as they were before there was one.
-    fn start_at(&mut self, start_at: Option<Timestamp>) {
-        self.text("start_at");
-        self.option(start_at.as_ref(), |hash, at| {
-            hash.0.update(at.0.to_le_bytes());
-        });
+    fn time(&mut self, time: &Timestamp) {
+        self.0.update(time.0.to_le_bytes());
     }
 
     fn callback(&mut self, callback: &Callback) {

@@ -8,7 +8,7 @@ use std::fmt;
 use uuid::Uuid;
 
 /// The version of the records that are written.
-pub(super) const RECORD_VERSION: u32 = 2;
+pub(super) const RECORD_VERSION: u32 = 1;
 
 /// A record as it is written.
 #[derive(Serialize)]
@@ -21,15 +21,13 @@ pub(super) struct Written<'a> {
     pub(super) call: Option<Uuid>,
 }
 
-/// A record of any form.
+/// A record of any version.
 #[derive(Deserialize)]
 pub(super) struct Record {
-    /// Absent in records without a version.
-    pub(super) v: Option<u32>,
+    pub(super) v: u32,
     pub(super) fingerprint: String,
-    pub(super) reply: Option<Box<RawValue>>,
-    /// The JSON-RPC result, in records without a version.
-    pub(super) answer: Option<Box<RawValue>>,
+    /// A [`Reply`], if the version is [`RECORD_VERSION`].
+    pub(super) reply: Box<RawValue>,
     /// See [`Written::call`].
     pub(super) call: Option<Uuid>,
 }

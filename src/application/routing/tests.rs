@@ -230,9 +230,6 @@ async fn a_request_arrives_as_it_was_sent() {
     let scopes = Scopes::of([Scope::TasksRead, Scope::Admin]);
     let user = Caller::user(&name, scopes).by(Arc::from("token"), Some(7));
     context.caller = Arc::new(user);
-    if let Some(idempotency) = &mut context.idempotency {
-        idempotency.call_fingerprint = Some(Arc::from("f"));
-    }
     let noted = Noted::of(&Arc::from("ann"), [None]);
     let context = context.noting(noted, Some(Uuid::from_u128(1)));
     let request = list();
@@ -291,18 +288,12 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
     let more = with(cover, &|cover| cover["region"] = json!("x"));
     let member = with(request, &|request| request["Cancel"]["force"] = json!(true));
     let unknown = json!({"NoRequestOfAnyRelease": {"task": TaskId(Uuid::nil())}}).to_string();
-    // As earlier builds write a call.
-    let former = r#"{"principal":"ann","correlation":"r","traceparent":null,"wait_ms":5000}"#;
     for (cover, request) in [
         (&*later, request),
         (&*more, request),
         (cover, &*member),
         (cover, &*unknown),
         (cover, &*renamed),
-        (
-            former,
-            r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#,
-        ),
         ("", ""),
         ("{}", "{}"),
     ] {

@@ -29,7 +29,7 @@ macro_rules! version {
     };
 }
 
-version!(18);
+version!(1);
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.
@@ -64,8 +64,6 @@ struct Cover<'a> {
 struct Key<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
-    #[serde(borrow)]
-    call_fingerprint: Option<Cow<'a, str>>,
     noted_call: Option<Uuid>,
 }
 
@@ -104,7 +102,6 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
         trace: context.trace.as_deref().map(Cow::from),
         idempotency: context.idempotency.as_ref().map(|idempotency| Key {
             key: Cow::from(&*idempotency.key),
-            call_fingerprint: idempotency.call_fingerprint.as_deref().map(Cow::from),
             noted_call: idempotency.noted_call,
         }),
         noted: context.noted.clone(),
@@ -158,7 +155,6 @@ fn read(body: &[u8]) -> Option<Arrived> {
         .map(Arc::from);
     context.idempotency = cover.idempotency.map(|sent| {
         let mut idempotency = Idempotency::new(Arc::from(&*sent.key));
-        idempotency.call_fingerprint = sent.call_fingerprint.as_deref().map(Arc::from);
         idempotency.noted_call = sent.noted_call;
         idempotency
     });

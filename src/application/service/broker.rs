@@ -48,8 +48,8 @@ impl Service {
         Ok(ids(self.broker.by_external_id(&owner, None, &id).await?))
     }
 
-    /// The ids under which tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of
-    /// a server; that of a log waits until the store shows what was published before.
+    /// The ids under which tasks are stored that the caller's principal publishes. Cost: O(1), a query in the first
+    /// call of a server.
     ///
     /// # Errors
     /// [`Error`].
@@ -59,7 +59,7 @@ impl Service {
             .authorize(context, UseCase::ExecuteTasks, None)?;
         let key = self.ids_key.get_or_try_init(|| self.find_ids_key()).await?;
         let actor = context.caller.actor().clone();
-        Ok(PublishedIds::of(key.value.clone(), actor, key.had_none))
+        Ok(PublishedIds::of(key.value.clone(), actor))
     }
 
     /// The task that is stored under an id that the caller publishes, or has published, if it is within reach. Needs no
@@ -91,10 +91,7 @@ impl Service {
         if let Some(key) = known {
             return Ok(key);
         }
-        caught_up(&self.app, &self.broker).await?;
-        let had_none = self.broker.has_published().await?;
-        let made = self.secrets.make_own_key(IDS_KEY, had_none).await;
-        made.map_err(failed)
+        self.secrets.make_own_key(IDS_KEY).await.map_err(failed)
     }
 
     /// The tasks that a worker of the caller's principal holds on all nodes that answer, at most

@@ -83,7 +83,7 @@ impl Service {
                         self.document_read(context, &owner, &new.name, &Ok(()));
                         Some(blocking(move || before.workflow.diff(&workflow)).await?)
                     }
-                    // It was deleted meanwhile, or has faults that an earlier release did not know.
+                    // It was deleted meanwhile, or is read as faulty by this release.
                     Err(_) => None,
                 }
             }

@@ -28,9 +28,6 @@ const LOOK_AFTER_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
 /// What a publisher is told who names an executor of the server.
 const OF_THE_SERVER: &str = "task_type: an executor of the server has this name, and agents are not given its tasks; publish a type that agents subscribe to";
-/// Names in one message that are looked for among tasks of an earlier release: itself, its parent, and as many
-/// dependencies as a task has mostly.
-const NAMES_LOOKED_FOR_MAX: usize = 100;
 /// The member of `params` with the deadline.
 const DEADLINE: &str = "deadline";
 /// Members of `metadata` that open the tree of tasks to publishers.
@@ -187,30 +184,6 @@ impl Bus {
         None
     }
 
-    /// The ids of tasks that a message names and that this requester has published before ids were made with a key.
-    /// Cost: nothing, but in a log where there may be some: a read for each name.
-    async fn published_without_key(
-        &self,
-        context: &Context,
-        ids: &PublishedIds,
-        message: &TaskMessage,
-    ) -> Result<HashMap<String, TaskId>, Status> {
-        let requester = message.requester_agent_id.as_str();
-        let mut found = HashMap::new();
-        for name in names(message).into_iter().take(NAMES_LOOKED_FOR_MAX) {
-            let Some(id) = ids.id_before(requester, name) else {
-                continue;
-            };
-            let view = self.service.published_task(context, id).await;
-            let view = view.map_err(|error| status::of(&*self.clock, error))?;
-            let published = view.and_then(|view| Published::of(&view.row));
-            if published.is_some_and(|it| it.task_id == name && it.requester == requester) {
-                found.insert(name.to_owned(), id);
-            }
-        }
-        Ok(found)
-    }
-
     async fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
         let method = named(&message)?;
         let publishing = ("requester_agent_id", UseCase::ExecuteTasks);
@@ -218,12 +191,7 @@ impl Bus {
         let has_deadline = message.deadline.is_some();
         let ids = self.service.published_ids(context).await;
         let ids = ids.map_err(|error| status::of(&*self.clock, error))?;
-        let before = self.published_without_key(context, &ids, &message);
-        let before = before.await?;
-        let id_of = |requester: &str, text: &str| {
-            let known = before.get(text).copied();
-            known.unwrap_or_else(|| ids.id(requester, text))
-        };
+        let id_of = |requester: &str, text: &str| ids.id(requester, text);
         let mut accepted = mapped(id_of, self.clock.now(), method, message)?;
         // `published_before` does not compare it, so that another setting changes no answer.
         if !has_deadline && let Some(ttl) = self.ttl {
@@ -233,35 +201,13 @@ impl Bus {
     }
 }
 
-/// What a message calls tasks: the one that it publishes, and those that its `metadata` names.
-fn names<'m>(message: &'m TaskMessage) -> Vec<&'m str> {
-    let metadata = message.metadata.as_ref();
-    let member = |name: &str| -> Option<&'m Kind> { metadata?.fields.get(name)?.kind.as_ref() };
-    let text = |kind: &'m Kind| match kind {
-        Kind::StringValue(text) => Some(text.as_str()),
-        Kind::NullValue(_)
-        | Kind::NumberValue(_)
-        | Kind::BoolValue(_)
-        | Kind::StructValue(_)
-        | Kind::ListValue(_) => None,
-    };
-    let listed = match member(DEPENDENCIES) {
-        Some(Kind::ListValue(list)) => &list.values[..],
-        Some(_) | None => &[],
-    };
-    let listed = listed.iter().filter_map(|it| text(it.kind.as_ref()?));
-    let parent = member(PARENT).and_then(text);
-    let own = message.task_id.as_str();
-    std::iter::once(own).chain(parent).chain(listed).collect()
-}
-
 /// The task that a message becomes, as `tasks.create` takes it, published by nobody in particular at `now`.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`, with what is wrong.
 pub(super) fn task_of(now: Timestamp, message: TaskMessage) -> Result<Value, Status> {
     let method = named(&message)?;
-    let ids = PublishedIds::of(Arc::from([0; KEY_BYTES]), Arc::from("anonymous"), false);
+    let ids = PublishedIds::of(Arc::from([0; KEY_BYTES]), Arc::from("anonymous"));
     let id_of = |requester: &str, text: &str| ids.id(requester, text);
     mapped(id_of, now, method, message).map(|mut accepted| accepted.tasks[0].take())
 }

@@ -4,7 +4,6 @@
 use super::dispatch::{Call, Changes, Method};
 use super::envelope::{Params, Request};
 use super::error::RpcError;
-use super::fingerprint::fingerprint;
 use super::reader::Question;
 use super::replies;
 use super::stream_request::StreamRequest;
@@ -54,11 +53,7 @@ pub(super) fn prepare<C>(
         match method.changes {
             Changes::Nothing | Changes::Server => {}
             Changes::Flows => {
-                let configuration = request.configuration.as_ref();
-                let taken = fingerprint(method.name, &params, configuration);
-                let mut given = Idempotency::new(key);
-                given.call_fingerprint = Some(taken);
-                idempotency = Some(given);
+                idempotency = Some(Idempotency::new(key));
             }
             Changes::Webhooks => {
                 let instead = "none; `webhooks.create` takes a `secret` that no other webhook of its owner has, `webhooks.redeliver` a `request_key`";

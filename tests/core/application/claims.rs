@@ -286,59 +286,6 @@ async fn a_user_whom_the_body_names_has_no_keys_of_their_own() {
     assert_eq!(again.unwrap(), second);
 }
 
-/// Claims a key as earlier builds did.
-async fn given_former_record(w: &World, claimed: &str, record: String) {
-    let stream = id("of the release before").as_flow();
-    let claim = NewClaim {
-        key: ClaimKey::Request(Arc::from(claimed)),
-        value: Arc::from(record),
-        expires_at: Some(w.clock.now().plus_ms(1000)),
-    };
-    let append = Append {
-        stream,
-        expected: w.history(stream).await.len() as u64,
-        events: vec![foreign_rename("a")],
-        claims: vec![claim],
-        fence: None,
-    };
-    let outcome = w.log.inner().append(append).await.unwrap();
-    assert!(matches!(outcome, Outcome::Appended(_)), "{outcome:?}");
-}
-
-#[tokio::test]
-async fn records_of_the_release_before_are_answered_for_as_long_as_they_live() {
-    let w = World::new().await;
-    let stored = id("stored");
-    let record =
-        json!({"fingerprint": "of the call", "answer": {"id": stored, "status": "pending"}});
-    given_former_record(
-        &w,
-        "9:anonymous\u{1f}tasks.create\u{1f}k",
-        record.to_string(),
-    )
-    .await;
-    given_former_record(
-        &w,
-        "3:ann\u{1f}tasks.create\u{1f}of ann",
-        record.to_string(),
-    )
-    .await;
-    let calling = |key: &str, call: &str| {
-        let mut context = with_key(key, "body");
-        if let Some(idempotency) = &mut context.idempotency {
-            idempotency.call_fingerprint = Some(Arc::from(call));
-        }
-        context
-    };
-    let task = json!({"name": "a", "user_id": "ann"});
-    for key in ["k", "of ann"] {
-        let again = soon(w.create(calling(key, "of the call"), task.clone())).await;
-        assert_eq!(again.unwrap().unwrap()["id"], json!(stored), "{key}");
-        let other = soon(w.create(calling(key, "of another"), task.clone())).await;
-        assert_eq!(refused(other.unwrap()), Kind::Invalid, "{key}");
-    }
-}
-
 #[tokio::test]
 async fn a_key_is_free_again_after_a_day() {
     let w = World::new().await;

@@ -340,7 +340,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         task_id: id("root"),
         state: taskledger_domain::flow::RunState::Completed,
         counts: Default::default(),
-        root: None,
+        root: taskledger_domain::testing::root_at_end(),
         others: 0,
         rejected: false,
     };

@@ -373,7 +373,7 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
             task_id: flow.root(),
             state: RunState::Completed,
             counts: StatusCounts::default(),
-            root: None,
+            root: taskledger_domain::testing::root_at_end(),
             others,
             rejected: false,
         })

@@ -50,7 +50,7 @@ async fn j17_an_answer_over_the_limit_fails_alone() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_comes_with_a_fingerprint_of_the_call() {
+async fn an_idempotency_key_comes_with_the_call() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut call = async |method: &str, params: &str, key: &str| {
@@ -62,14 +62,6 @@ async fn an_idempotency_key_comes_with_a_fingerprint_of_the_call() {
     let first =
         call("test.caller", r#"{"n":1,"b":{"x":1,"y":2}}"#, "\"k\"").await["result"].clone();
     assert_eq!(first["key"], "k");
-    let print = first["fingerprint"].as_str().unwrap().to_owned();
-    assert_eq!(print.len(), 64);
-    let same = call("test.caller", r#"{ "b":{"y":2,"x":1}, "n":1 }"#, "\"k2\"").await;
-    assert_eq!(same["result"]["fingerprint"], print);
-    let positional = call("test.caller", r#"[1,{"x":1,"y":2}]"#, "\"k\"").await;
-    assert_eq!(positional["result"]["fingerprint"], print);
-    let other = call("test.caller", r#"{"n":2,"b":{"x":1,"y":2}}"#, "\"k\"").await;
-    assert_ne!(other["result"]["fingerprint"], print);
     for bad in [
         "\"\"",
         "7",

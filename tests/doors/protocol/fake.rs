@@ -166,7 +166,6 @@ pub(crate) fn methods() -> Vec<Method<Fake>> {
                     "correlation": call.context.correlation,
                     "traceparent": call.context.trace,
                     "key": key.map(|k| k.key.to_string()),
-                    "fingerprint": key.and_then(|k| k.call_fingerprint.clone()),
                     "metadata": call.metadata,
                     "configuration": call.configuration,
                 });

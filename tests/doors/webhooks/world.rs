@@ -414,7 +414,7 @@ impl World {
             task_id: task(flow),
             state: RunState::Completed,
             counts: StatusCounts::default(),
-            root: None,
+            root: taskledger_domain::testing::root_at_end(),
             others: 0,
             rejected: false,
         });

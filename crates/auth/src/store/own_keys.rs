@@ -10,8 +10,6 @@ use taskledger_sql::{Columns, Row, Tx};
 pub struct OwnKey {
     /// The bytes of the key.
     pub value: Arc<[u8]>,
-    /// When it was made, there was something already that was made without it.
-    pub had_none: bool,
 }
 
 impl fmt::Debug for OwnKey {
@@ -45,7 +43,6 @@ impl AuthStore {
             let mut args = tx.args();
             args.text(name.clone());
             args.bytes(made.value.to_vec());
-            args.int(i64::from(made.had_none));
             tx.execute(KEEP, args).await?;
             let kept = found(&mut tx, name).await?;
             tx.commit().await?;
@@ -63,12 +60,11 @@ async fn found(tx: &mut Tx<'_>, name: &Arc<str>) -> Result<Option<OwnKey>, Error
         let mut c = Columns::of(row);
         Ok(OwnKey {
             value: Arc::from(c.bytes()?),
-            had_none: c.int()? != 0,
         })
     };
     row.as_ref().map(read).transpose()
 }
 
-const ONE: &str = "SELECT value, had_none FROM own_keys WHERE name = $1";
-const KEEP: &str = "INSERT INTO own_keys (name, value, had_none) VALUES ($1, $2, $3)
+const ONE: &str = "SELECT value FROM own_keys WHERE name = $1";
+const KEEP: &str = "INSERT INTO own_keys (name, value) VALUES ($1, $2)
     ON CONFLICT (name) DO NOTHING";

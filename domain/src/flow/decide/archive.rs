@@ -2,7 +2,7 @@
 
 use super::Decision;
 use crate::flow::command::{Archive, Done, Rest};
-use crate::flow::event::{Event, FlowArchived, LastOwner};
+use crate::flow::event::{Event, FlowArchived};
 use crate::flow::refusal::{ArchiveFault, Refusal};
 use crate::flow::state::Flow;
 use crate::task::Status;
@@ -12,7 +12,7 @@ pub(super) fn archive(flow: &Flow, order: &Archive) -> Decision {
         return Err(Refusal::NotArchivable(fault).into());
     }
     let archived = FlowArchived {
-        owner: Some(LastOwner::of(flow.owner())),
+        owner: flow.owner().map(str::to_owned),
         ..order.copy.clone()
     };
     Ok((vec![Event::FlowArchived(archived)], Done::Ok))

@@ -80,7 +80,7 @@ pub(super) fn reject_claim(
         task_id: task,
         worker: worker.to_owned(),
         unresolvable_refs,
-        breach: Some(breach.clone()),
+        breach: breach.clone(),
     });
     Ok((vec![event], Done::Ok))
 }

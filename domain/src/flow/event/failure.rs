@@ -22,17 +22,17 @@ pub enum FailureReason {
     InvalidResult,
     /// A group: not all of it completed.
     Group,
-    /// Its worker gave it back. Since version 2 of `TaskFailed`.
+    /// Its worker gave it back.
     Released,
-    /// Its worker said that another attempt would end the same way. Since version 3 of `TaskFailed`.
+    /// Its worker said that another attempt would end the same way.
     NotRetryable,
-    /// It was ready and nobody started it in time. Since version 3 of `TaskFailed`.
+    /// It was ready and nobody started it in time.
     NotStarted,
-    /// A question of it was not answered in time. Since version 4 of `TaskFailed`.
+    /// A question of it was not answered in time.
     Unanswered,
-    /// The person who was asked said no. Since version 4 of `TaskFailed`.
+    /// The person who was asked said no.
     Declined,
-    /// Whoever carries it out does not do it: a policy, not a fault. Since version 7 of `TaskFailed`.
+    /// Whoever carries it out does not do it: a policy, not a fault.
     Rejected,
 }
 

@@ -14,36 +14,20 @@ pub struct TaskClaimRejected {
     pub worker: String,
     /// The references without a value, as they are stored.
     pub unresolvable_refs: Vec<String>,
-    /// What its worker was told, with names as they were then. Since version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub breach: Option<Breach>,
+    /// The error that the worker got, with the names of tasks at that time.
+    pub breach: Breach,
 }
 
 impl TaskClaimRejected {
-    /// What was wrong. References are as they are stored, whatever the worker was told.
+    /// The fault, with references as they are stored.
     pub(crate) fn found(&self) -> Broken {
-        let refs = || self.unresolvable_refs.clone();
-        match self.breach.as_ref().map(|it| &it.broken) {
-            Some(Broken::Inputs { incomplete, .. }) => Broken::Inputs {
-                unresolvable_refs: refs(),
+        match &self.breach.broken {
+            Broken::Inputs { incomplete, .. } => Broken::Inputs {
+                unresolvable_refs: self.unresolvable_refs.clone(),
                 incomplete: incomplete.clone(),
             },
-            Some(other @ (Broken::Upstream { .. } | Broken::Output(_))) => other.clone(),
-            None => Broken::Inputs {
-                unresolvable_refs: refs(),
-                incomplete: Vec::new(),
-            },
+            other @ (Broken::Upstream { .. } | Broken::Output(_)) => other.clone(),
         }
-    }
-
-    /// What the worker was told. Of older events without names.
-    #[must_use]
-    pub fn told(&self) -> Breach {
-        let unnamed = || Breach {
-            phase_name: None,
-            broken: self.found(),
-        };
-        self.breach.clone().unwrap_or_else(unnamed)
     }
 }
 
@@ -57,18 +41,18 @@ pub struct TaskCompletionRejected {
     /// What is wrong with the result.
     #[serde(flatten)]
     pub fault: OutputFault,
-    /// The name that the task had then. Since version 2.
+    /// The name that the task had at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
-    /// How far the attempt had come. Since version 3; zero in older events.
+    /// The progress of the attempt.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
 }
 
 impl TaskCompletionRejected {
-    /// What the worker was told. Of older events without the name.
+    /// The error that the worker got.
     #[must_use]
-    pub fn told(&self) -> Breach {
+    pub fn breach(&self) -> Breach {
         Breach {
             phase_name: self.phase_name.clone(),
             broken: Broken::Output(self.fault.clone()),

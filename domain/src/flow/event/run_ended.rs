@@ -42,16 +42,14 @@ pub struct RunEnded {
     pub task_id: TaskId,
     /// Its verdict; never `Running`.
     pub state: RunState,
-    /// Covered tasks by status at the end: those that run something. Before version 3 groups were
-    /// counted too.
+    /// Covered tasks by status at the end, without groups.
     pub counts: StatusCounts,
-    /// How the run's root stands. Since version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<RootAtEnd>,
-    /// Runs of the flow that go on. Since version 2; zero in older events.
+    /// The state of the run's root.
+    pub root: RootAtEnd,
+    /// Runs of the flow that go on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub others: u32,
-    /// Whether it failed for nothing but that tasks were rejected by whoever carries them out. Since version 4.
+    /// Whether it failed for nothing but that tasks were rejected by their workers or executors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejected: bool,
 }

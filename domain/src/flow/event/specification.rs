@@ -47,8 +47,7 @@ pub struct Dependency {
     pub when: When,
 }
 
-/// How a dependency is written, in events and in answers. `when` since version 3 of `TaskCreated` and version 2
-/// of `DependenciesChanged`.
+/// How a dependency is written, in events and in answers.
 #[derive(Serialize, Deserialize)]
 struct DependencyText {
     id: TaskId,
@@ -100,8 +99,7 @@ pub struct Specification {
     /// The protocol's `params` as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Payload>,
-    /// The task's `start_at`: no attempt begins earlier, here and below. Since version 4 of `TaskCreated` and version 5
-    /// of `TaskRespecified`, as what follows.
+    /// The task's `start_at`: no attempt begins earlier, here and below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
     /// From `params.delay_seconds`: milliseconds that it waits for its first start in a run once it is ready; absent
@@ -120,7 +118,7 @@ pub struct Specification {
     /// From `params.deadline`: the task's own; ancestors' deadlines count too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// `schemas.type` is `remote`: workers carry it out. Since version 2 of the events with it, as what follows.
+    /// `schemas.type` is `remote`: workers carry it out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
     /// From `params.schedule_to_start_seconds`: milliseconds that it may wait for its start once it is ready.

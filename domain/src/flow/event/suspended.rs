@@ -15,7 +15,7 @@ pub struct TaskSuspended {
     pub suspension_id: SuspensionId,
     /// What is asked, in the form of [`crate::question`].
     pub question: Payload,
-    /// What the task waits for. Since version 3.
+    /// What the task waits for.
     #[serde(default, skip_serializing_if = "Asks::is_input")]
     pub asks: Asks,
     /// What an answer is to the task.

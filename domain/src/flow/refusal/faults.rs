@@ -228,8 +228,7 @@ pub enum TreeFault {
     ParentCycle {
         /// The task that would be its own ancestor.
         task: CallTask,
-        /// Each task is below the next, the first is repeated at the end. Empty in refusals of older nodes.
-        #[serde(default)]
+        /// Each task is below the next, the first is repeated at the end.
         cycle: Vec<CallTask>,
     },
     /// A new task without parent, in a flow that has a root.

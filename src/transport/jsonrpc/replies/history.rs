@@ -97,14 +97,10 @@ impl<'a> Entry<'a> {
             *input = page.inputs.get(version);
             *lineage = page.lineages.get(version).map(|it| LineageJson(it));
         }
-        if let Some(named) = page.rejections.get(version) {
-            entry.data.name_rejection(&recorded.event, named);
-        }
         entry
     }
 
-    /// The same by what the event itself says: without inputs that came from results and where they came
-    /// from, and without names in refusals that were recorded without.
+    /// The same from the event alone: without the inputs that came from results, and their origins.
     fn alone(recorded: &'a Recorded) -> Self {
         let event = recorded.event.as_ref();
         Self {

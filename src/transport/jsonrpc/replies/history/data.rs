@@ -1,7 +1,6 @@
 //! The member `data` of events in a history: what changed, by kind of event.
 
 use super::super::lineage::LineageJson;
-use crate::application::api::NamedRejection;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use taskledger_domain::contract::{Breach, Broken};
@@ -120,14 +119,14 @@ pub(super) enum Data<'a> {
     },
     ClaimRejected {
         worker: &'a str,
-        /// The error that the worker was answered. Of older events set by [`Entry::of`].
+        /// The error that the worker got.
         #[serde(flatten)]
-        told: Map<String, Value>,
+        error: Map<String, Value>,
     },
     CompletionRejected {
         attempt: u32,
         #[serde(flatten)]
-        told: Map<String, Value>,
+        error: Map<String, Value>,
     },
     Suspended {
         attempt: u32,
@@ -236,31 +235,6 @@ impl<'a> Members<'a> {
             schemas: specification.schemas.as_ref(),
             params: specification.params.as_ref(),
             start_at: specification.start_at,
-        }
-    }
-}
-
-impl<'a> Data<'a> {
-    /// Says a refusal that was recorded without names with those that tasks have now.
-    pub(super) fn name_rejection(&mut self, event: &Event, named: &NamedRejection) {
-        let name = || named.name.as_deref().map(str::to_owned);
-        if let (Self::ClaimRejected { told, .. }, Event::TaskClaimRejected(e)) = (&mut *self, event)
-        {
-            let breach = Breach {
-                phase_name: name(),
-                broken: Broken::Inputs {
-                    unresolvable_refs: named.refs.clone(),
-                    incomplete: Vec::new(),
-                },
-            };
-            *told = breach.payload(e.task_id);
-        }
-        if let (Self::CompletionRejected { told, .. }, Event::TaskCompletionRejected(e)) =
-            (self, event)
-        {
-            let mut breach = e.told();
-            breach.phase_name = name();
-            *told = breach.payload(e.task_id);
         }
     }
 }

@@ -160,7 +160,7 @@ impl<'a> From<&'a TaskClaimRejected> for Data<'a> {
     fn from(e: &'a TaskClaimRejected) -> Self {
         Self::ClaimRejected {
             worker: &e.worker,
-            told: e.told().payload(e.task_id),
+            error: e.breach.payload(e.task_id),
         }
     }
 }
@@ -169,7 +169,7 @@ impl<'a> From<&'a TaskCompletionRejected> for Data<'a> {
     fn from(e: &'a TaskCompletionRejected) -> Self {
         Self::CompletionRejected {
             attempt: e.attempt,
-            told: e.told().payload(e.task_id),
+            error: e.breach().payload(e.task_id),
         }
     }
 }
