@@ -21,7 +21,6 @@ use super::error::{Error, Failure};
 use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
-use super::task_names::TaskNames;
 use crate::store::PIECE_EVENTS_MAX;
 use std::collections::HashMap;
 use std::sync::Arc;

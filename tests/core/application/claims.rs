@@ -1,13 +1,10 @@
 //! Claims: a taken one refuses only its own command, and idempotency keys make repetitions harmless.
 
 use crate::application::world::{
-    World, caller, foreign_rename, quiet, refused, soon, task, updates, user_named, with_key,
+    World, caller, quiet, refused, soon, task, updates, user_named, with_key,
 };
 use serde_json::json;
-use std::sync::Arc;
 use taskledger::application::{Context, ExecuteOptions, Target};
-use taskledger::clock::Clock;
-use taskledger::store::{Append, ClaimKey, EventStore, NewClaim, Outcome};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 

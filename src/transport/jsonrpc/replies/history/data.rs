@@ -3,9 +3,8 @@
 use super::super::lineage::LineageJson;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
-    CancelReason, Dependency, Event, FailureReason, OutputPart, RequeueReason, RunKind, RunState,
+    CancelReason, Dependency, FailureReason, OutputPart, RequeueReason, RunKind, RunState,
     Specification, StatusCounts, TimerKind,
 };
 use taskledger_domain::question::Escalation;
