@@ -33,8 +33,8 @@ pub(super) struct Args {
     /// The export, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Also accept an export without its last line: one that another program
-    /// made. If it was cut off between two lines, the missing events are not noticed
+    /// Also accept an export without its last line: one that another program made. If it was cut off between two
+    /// lines, the missing events are not noticed
     #[arg(long)]
     allow_unterminated: bool,
     /// Import without hashes: the new log starts its own hash chain with the next append. For a log whose chain is
