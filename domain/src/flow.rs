@@ -31,13 +31,12 @@ pub use command::{
 pub use coverage::{RunSet, covers};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
-    LabelsChanged, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,
-    PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted,
-    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
-    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed,
-    TaskMoved, TaskOutputAppended, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
-    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged,
-    WaitBounds, When,
+    LabelsChanged, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart, PriorityChanged,
+    Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted, RunState,
+    Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected, TaskCompleted,
+    TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed, TaskMoved,
+    TaskOutputAppended, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
+    TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged, WaitBounds, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

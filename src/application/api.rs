@@ -48,8 +48,7 @@ pub use auth::{
 pub use lineage::{Lineage, Origin};
 pub use recorded::Recorded;
 pub use replies::{
-    Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started,
-    Warning,
+    Copied, Created, DroppedDependency, Explained, HistoryPage, Reply, Started, Warning,
 };
 pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Update};
 pub use system::{

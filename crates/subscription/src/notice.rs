@@ -22,7 +22,9 @@ use crate::descriptions::Description;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::{CancelReason, Event, RootAtEnd, RunEnded, RunState, StatusCounts, TaskFailed};
+use taskledger_domain::flow::{
+    CancelReason, Event, RootAtEnd, RunEnded, RunState, StatusCounts, TaskFailed,
+};
 use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 

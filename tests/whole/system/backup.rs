@@ -107,7 +107,7 @@ struct World {
 }
 
 impl World {
-    async fn make(folder: &Folder, server: &Server, receiver: &Receiver) -> Self {
+    async fn make(first: &str, server: &Server, receiver: &Receiver) -> Self {
         let api = &server.api;
         let task = api.call("tasks.create", json!({"name": "kept"})).await["id"].clone();
         let secret = json!({"name": "pw", "value": SECRET, "owner": "ann"});
@@ -119,7 +119,6 @@ impl World {
         api.call("schedules.create", schedule).await;
         let webhook = json!({"url": receiver.url("/hook"), "events": ["task_completed"]});
         let webhook = api.call("webhooks.create", webhook).await["id"].clone();
-        let first = folder.first_token();
         let words = [
             "tokens",
             "create",
@@ -179,7 +178,7 @@ impl World {
 async fn everything_that_was_answered_before_a_backup_of_a_busy_server_is_restored() {
     let (folder, receiver) = (Folder::new(), Receiver::start().await);
     let server = server_of(&folder).await;
-    let world = World::make(&folder, &server, &receiver).await;
+    let world = World::make(&folder.first_token(), &server, &receiver).await;
     let load = Load::start(&server.api);
     load.more(50).await;
     let before = load.created.load(Ordering::Relaxed);
@@ -215,24 +214,78 @@ async fn everything_that_was_answered_before_a_backup_of_a_busy_server_is_restor
     assert!(verified.starts_with("sound: "), "{verified}");
     let server = server_of(&restored).await;
     world.check(&server, &receiver).await;
+    goes_on(&server.api, &ids, before).await;
+    server.stop().await;
+}
+
+/// Of these tasks, so many at least are there, and others can be run.
+async fn goes_on(api: &Api, ids: &[Value], at_least: u64) {
     let mut there = 0;
-    for id in &ids {
-        let found = server
-            .api
-            .try_call("tasks.get", json!({"task_id": id}), None)
-            .await;
-        there += u64::from(found.is_ok());
+    for id in ids {
+        let found = api.try_call("tasks.get", json!({"task_id": id}), None);
+        there += u64::from(found.await.is_ok());
     }
     assert!(
-        there >= before,
-        "{there} of the {before} that were answered before"
+        there >= at_least,
+        "{there} of the {at_least} that were answered before"
     );
     let task = json!({"tasks": [{"name": "after", "schemas": {"method": "echo_executor"}}]});
-    let run = server.api.call("tasks.execute", task).await;
-    assert_eq!(
-        server.api.run_of(&run["root_task_id"]).await["state"],
-        "completed"
-    );
+    let run = api.call("tasks.execute", task).await;
+    assert_eq!(api.run_of(&run["root_task_id"]).await["state"], "completed");
+}
+
+/// Runs a program of PostgreSQL.
+async fn postgres_program(name: &str, words: &[&str]) {
+    let programs = std::env::var("TASKLEDGER_TEST_POSTGRES_BIN");
+    let programs = PathBuf::from(programs.expect("run the tests with `.ci/with-postgres`"));
+    let mut command = program::command_of(programs.join(name));
+    command.args(words);
+    program::end(command, "").await.done();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_database_was_dumped_with_under_load_is_there_once_it_is_restored() {
+    let (folder, receiver) = (Folder::with_database().await, Receiver::start().await);
+    let key = folder.path().join("keys");
+    std::fs::write(&key, "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\n").unwrap();
+    let only_owner = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&key, only_owner).unwrap();
+    let words = ["tokens", "create", "ops", "--service", "--scopes", "all"].map(str::to_owned);
+    let made = words.into_iter().chain(["--json".to_owned()]);
+    let made: Value =
+        serde_json::from_str(&run(made.chain(folder.storage())).await.done()).unwrap();
+    let first = made["token"].as_str().unwrap();
+    let options = [&AUTH[..], &["--secrets-key-file", key.to_str().unwrap()]].concat();
+    let mut server = Server::start_with(&folder, &options).await;
+    server.api = server.api.with_token(first);
+    let world = World::make(first, &server, &receiver).await;
+    let load = Load::start(&server.api);
+    load.more(20).await;
+    let before = load.created.load(Ordering::Relaxed);
+    let dump = folder.path().join("ledger.dump");
+    let file = format!("--file={}", dump.display());
+    let without_rows = "--exclude-schema=taskledger_rows*";
+    let words = [
+        "--format=custom",
+        without_rows,
+        &file,
+        folder.url().unwrap(),
+    ];
+    postgres_program("pg_dump", &words).await;
+    let ids = load.stop().await;
+    server.stop().await;
+
+    let restored = Folder::with_database().await;
+    let to = format!("--dbname={}", restored.url().unwrap());
+    let words = ["--exit-on-error", &to, dump.to_str().unwrap()];
+    postgres_program("pg_restore", &words).await;
+    let words = ["events", "verify"].map(str::to_owned).into_iter();
+    let verified = run(words.chain(restored.storage())).await.done();
+    assert!(verified.starts_with("sound: "), "{verified}");
+    let mut server = Server::start_with(&restored, &options).await;
+    server.api = server.api.with_token(first);
+    world.check(&server, &receiver).await;
+    goes_on(&server.api, &ids, before).await;
     server.stop().await;
 }
 
