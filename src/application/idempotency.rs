@@ -1,7 +1,8 @@
 //! Idempotency keys: a repeated call with the same key and request gets the first reply; another request under the key
 //! is refused.
 //!
-//! The stored record is typed and has a version, so that a call may be repeated through another door than the first one.
+//! The stored record is typed and has a version, so that a call may be repeated through another door than the first
+//! one.
 
 mod fingerprint;
 mod record;

@@ -30,16 +30,10 @@ const APPLICATION_NAME: &str = "taskledger nodes";
 /// The tables.
 pub const STEPS: Steps = Steps {
     purpose: "nodes",
-    steps: &[
-        (
-            "0001_nodes",
-            include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
-        ),
-        (
-            "0002_authentication",
-            include_str!("../../migrations/postgres/nodes/0002_authentication.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_nodes",
+        include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
+    )],
 };
 
 /// One call, one transaction: a node that stops in the middle of it holds no lock.

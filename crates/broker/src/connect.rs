@@ -17,20 +17,10 @@ pub const BROKER_FILE: &str = "broker.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "broker",
-    steps: &[
-        (
-            "0001_broker",
-            include_str!("../../../migrations/postgres/broker/0001_broker.sql"),
-        ),
-        (
-            "0002_blocked",
-            include_str!("../../../migrations/postgres/broker/0002_blocked.sql"),
-        ),
-        (
-            "0003_begun",
-            include_str!("../../../migrations/postgres/broker/0003_begun.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_broker",
+        include_str!("../../../migrations/postgres/broker/0001_broker.sql"),
+    )],
 };
 /// Where the place in the log is recorded.
 pub const CHECKPOINT: Checkpoint = Checkpoint {
@@ -40,20 +30,10 @@ pub const CHECKPOINT: Checkpoint = Checkpoint {
     query: "SELECT position, CAST(NULL AS BYTEA) FROM {table} WHERE one = 1",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_broker",
-            include_str!("../../../migrations/sqlite/broker/0001_broker.sql"),
-        ),
-        (
-            "0002_blocked",
-            include_str!("../../../migrations/sqlite/broker/0002_blocked.sql"),
-        ),
-        (
-            "0003_begun",
-            include_str!("../../../migrations/sqlite/broker/0003_begun.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_broker",
+        include_str!("../../../migrations/sqlite/broker/0001_broker.sql"),
+    )])
 });
 
 static PLACE: StoreLocation = StoreLocation {

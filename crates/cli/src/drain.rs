@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn the_answer_says_what_is_left() {
-        let drained = said(&json!({"draining": true, "running": 2}));
+        let drained = said(&json!({"draining": true, "was_draining": false, "running": 2}));
         assert_eq!(
             drained,
             "draining: no new attempts start, 2 running; `taskledger drain --cancel --url http://h:1` ends it"
         );
-        let begins = said(&json!({"draining": false, "running": 0}));
+        let begins = said(&json!({"draining": false, "was_draining": true, "running": 0}));
         assert_eq!(
             begins,
             "no longer draining: new attempts start again, 0 running"

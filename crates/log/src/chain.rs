@@ -4,11 +4,11 @@
 //! The *body* of an event is the SHA-256 of what an append brings of it, without its flow and version (`Row::body`).
 //! Its *content* is the SHA-256 of flow, version and body. Its
 //! *hash* is the SHA-256 of the hash of the event before it, its position, the time at which it was
-//! recorded, and its content. The first event of a chain follows 32 bytes of zero. Events from before
-//! the chain have no hash. Of a dropped event position, time, flow, version and body stay behind ([`Remains`]), so the
-//! chain can still be followed over it, and proves which flow it belonged to.
+//! recorded, and its content. The first event of a chain follows 32 bytes of zero. Events that were
+//! imported without hashes have none; the chain begins after them. Of a dropped event position, time, flow, version and
+//! body stay behind ([`Remains`]), so the chain can still be followed over it, and proves which flow it belonged to.
 //! Whoever keeps the hash of one position ([`Mark`]) can tell later whether anything up to it was
-//! changed. `migrations/postgres/log/0003_hash_chain.sql` and `0004_*.sql` compute the same in the database.
+//! changed. `migrations/postgres/log/0001_event_log.sql` computes the same in the database.
 
 #[cfg(test)]
 mod tests;
@@ -222,7 +222,7 @@ pub enum Step {
     Event {
         /// What it would leave behind.
         remains: Remains,
-        /// `None`: it is from before the chain.
+        /// `None`: it was imported without one, before the chain begins.
         stored: Option<Hash>,
     },
     /// An event that was dropped.

@@ -26,7 +26,7 @@ pub(super) struct Row<'a> {
     pub(super) causation: Option<EventId>,
     pub(super) trace: Option<&'a str>,
     pub(super) data: &'a str,
-    /// See `chain`; `None` in events from before it, and in those that are not written yet.
+    /// See `chain`; `None` in events that were imported without hashes, and in those that are not written yet.
     pub(super) hash: Option<Hash>,
 }
 

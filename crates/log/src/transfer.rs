@@ -55,7 +55,7 @@ pub struct ExportedEvent {
     pub trace: Option<String>,
     /// JSON object.
     pub data: Box<RawValue>,
-    /// Its place in the hash chain; absent in events from before the chain, and in archives, where
+    /// Its place in the hash chain; absent in events that were imported without hashes, and in archives, where
     /// events have their present form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<Hash>,

@@ -14,28 +14,16 @@ pub const SCHEDULES_FILE: &str = "schedules.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "schedules",
-    steps: &[
-        (
-            "0001_schedules",
-            include_str!("../../../migrations/postgres/schedules/0001_schedules.sql"),
-        ),
-        (
-            "0002_zone_editions",
-            include_str!("../../../migrations/postgres/schedules/0002_zone_editions.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_schedules",
+        include_str!("../../../migrations/postgres/schedules/0001_schedules.sql"),
+    )],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_schedules",
-            include_str!("../../../migrations/sqlite/schedules/0001_schedules.sql"),
-        ),
-        (
-            "0002_zone_editions",
-            include_str!("../../../migrations/sqlite/schedules/0002_zone_editions.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_schedules",
+        include_str!("../../../migrations/sqlite/schedules/0001_schedules.sql"),
+    )])
 });
 
 static PLACE: StoreLocation = StoreLocation {

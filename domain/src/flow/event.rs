@@ -189,7 +189,7 @@ pub struct TaskCreated {
     /// The run that it joins because a running run covers its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Its labels.
+    /// The labels that lists filter by.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }

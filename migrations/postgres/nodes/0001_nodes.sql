@@ -1,7 +1,7 @@
--- Who decides about which flows when several servers share a log. Beside the event log's tables, on
--- whose `head` and `fences` it relies. Times are the database's: nothing rests on the servers' clocks.
+-- Which server owns which flows when several servers share a log. In the schema of the event log, on whose `head` and
+-- `fences` it relies. Times are the database's: nothing depends on the servers' clocks.
 
--- Servers that live. One that is past its time is as good as absent.
+-- Live servers. One whose time has expired counts as absent.
 CREATE TABLE taskledger.nodes (
     id         BYTEA       NOT NULL PRIMARY KEY, -- a fresh UUID for each start of a server
     url        TEXT        NOT NULL,
@@ -9,17 +9,17 @@ CREATE TABLE taskledger.nodes (
     expires_at TIMESTAMPTZ NOT NULL
 ) WITH (fillfactor = 50); -- one row changes each second: the new version fits beside the old one
 
--- One row for each partition of flows (0 to 255), and one for folding the read models (256). A lease
--- holds while its node lives; its node is renewed as a whole, so no lease has a time of its own.
+-- One row for each partition of flows (0 to 255), and one for folding the read models (256). A lease holds while its
+-- node lives; a node is renewed as a whole, so no lease has a time of its own.
 CREATE TABLE taskledger.leases (
     lease INTEGER NOT NULL PRIMARY KEY,
-    node  BYTEA,            -- nobody's when NULL
-    token BIGINT  NOT NULL  -- that of the fence of the same name when the lease was taken
+    node  BYTEA,           -- the owner; NULL: none
+    token BIGINT  NOT NULL -- of the fence `partition/<lease>` when the lease was taken
 ) WITH (fillfactor = 50);
 INSERT INTO taskledger.leases (lease, node, token)
 SELECT n, NULL, 0 FROM generate_series(0, 256) AS n;
 
--- What servers prove to each other that they use the same database.
+-- A secret with which servers prove to each other that they use the same database.
 CREATE TABLE taskledger.cluster (
     one    BOOLEAN NOT NULL PRIMARY KEY DEFAULT TRUE CHECK (one),
     secret BYTEA   NOT NULL CHECK (octet_length(secret) = 32)
@@ -27,10 +27,18 @@ CREATE TABLE taskledger.cluster (
 INSERT INTO taskledger.cluster (secret)
 VALUES (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 
--- A server says that it lives and what it relies on holding; whatever else is stored as its own is
--- given up. It takes what is free up to its share, and learns who holds what. A server gives up what
--- exceeds its share by itself and before it says so, since others may have it from then on. One call
--- is one transaction, so a server that stops in the middle of it holds no lock.
+-- Whether servers require credentials of callers. All live servers must agree, because one that requires none opens the
+-- flows of all. A server writes its row before it is one of `nodes`, and keeps to it while it lives.
+CREATE TABLE taskledger.node_authentication (
+    id      BYTEA       NOT NULL PRIMARY KEY, -- of the server among `nodes`, once it takes part
+    is_on   BOOLEAN     NOT NULL,
+    said_at TIMESTAMPTZ NOT NULL
+);
+
+-- A server's heartbeat, with the leases that it relies on; any other lease that is stored as its own is released. It
+-- takes free leases up to its share, and gets the owners of all leases. A server stops using leases that exceed its
+-- share before it omits them here, since others may take them from then on. One call is one transaction, so a server
+-- that stops in the middle of it holds no lock.
 CREATE FUNCTION taskledger.beat(
     me     BYTEA,
     my_url TEXT,
@@ -101,7 +109,7 @@ BEGIN
 END
 $$;
 
--- A server that stops gives everything up at once.
+-- A server that stops releases all its leases at once.
 CREATE FUNCTION taskledger.leave(me BYTEA) RETURNS VOID
 LANGUAGE plpgsql
 SET lock_timeout = '1500ms'

@@ -1,6 +1,6 @@
--- The log and what is written through the same writer. Never edited, only followed.
+-- The event log, with the claims, fences and snapshots that the same writer stores.
 
--- One row per flow. Events carry the number, not the id, so that their index grows at its end.
+-- One row per flow. Events store the stream's number instead of the flow id, so that their index grows at its end.
 CREATE TABLE streams (
     number        INTEGER PRIMARY KEY,
     flow          BLOB    NOT NULL UNIQUE,
@@ -8,9 +8,8 @@ CREATE TABLE streams (
     last_position INTEGER NOT NULL
 ) STRICT;
 
--- Positions are dense: 1, 2, 3, ... in commit order.
+-- Positions are dense: 1, 2, 3, ... in commit order. The only gaps are events that were dropped with their flow.
 -- Times are microseconds since 1970, ids are the 16 bytes of a UUID.
--- `checksum` is the CRC-32 of all other columns, with the flow's id in place of `stream`.
 CREATE TABLE events (
     position       INTEGER PRIMARY KEY,
     stream         INTEGER NOT NULL,
@@ -24,10 +23,13 @@ CREATE TABLE events (
     correlation    TEXT    NOT NULL,
     causation      BLOB,
     trace          TEXT,
-    checksum       INTEGER NOT NULL,
+    checksum       INTEGER NOT NULL, -- CRC-32 of all columns but `hash`, with the flow's id in place of `stream`
+    hash           BLOB,             -- link of the hash chain (crates/log/src/chain.rs); null: imported without hashes
     data           TEXT    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX events_by_stream ON events (stream, version);
+-- One entry per archived stream.
+CREATE INDEX events_archived ON events (stream) WHERE kind = 'FlowArchived';
 
 -- Kind 1: a task's id (16 bytes); kind 2: a request's key (text as bytes).
 CREATE TABLE claims (
@@ -44,7 +46,7 @@ CREATE TABLE fences (
     token INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Baselines for loading; may be deleted at any time.
+-- States from which flows are loaded; may be deleted at any time.
 CREATE TABLE snapshots (
     stream   INTEGER PRIMARY KEY,
     format   INTEGER NOT NULL,
@@ -52,3 +54,22 @@ CREATE TABLE snapshots (
     checksum INTEGER NOT NULL,
     bytes    BLOB    NOT NULL
 ) STRICT;
+
+-- Retention: the events of an archived flow are dropped, except the last one of its stream. One row.
+CREATE TABLE dropped (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    horizon INTEGER NOT NULL, -- up to this position, events may be missing because they were dropped
+    events  INTEGER NOT NULL  -- number of dropped events
+) STRICT;
+INSERT INTO dropped (one, horizon, events) VALUES (1, 0, 0);
+
+-- For each dropped event that had a hash: what the hash chain needs to continue over it. The hash covers flow and
+-- version, so that a flow that was deleted without having been archived is detected.
+CREATE TABLE dropped_events (
+    position    INTEGER PRIMARY KEY,
+    recorded_at INTEGER NOT NULL,
+    flow        BLOB    NOT NULL,
+    version     INTEGER NOT NULL,
+    body        BLOB    NOT NULL -- SHA-256 of the rest of the event (crates/log/src/chain.rs)
+) STRICT;
+CREATE UNIQUE INDEX dropped_by_flow ON dropped_events (flow, version);

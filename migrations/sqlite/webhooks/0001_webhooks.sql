@@ -1,31 +1,42 @@
--- Webhooks: endpoints, what must be sent to them, and what became of it. In a file of its own beside the
--- log; it cannot be made again from the log. Times are microseconds, ids are 16 bytes.
+-- Webhooks: endpoints, the messages to send to them, and the results. In a file of its own beside the log; it cannot be
+-- rebuilt from the log. Times are microseconds, ids are 16 bytes.
 
--- One row. Whoever makes messages or changes what endpoints want locks it first, before any endpoint.
+-- One row. A transaction that adds messages or changes what endpoints subscribe to locks it first, before any endpoint.
 CREATE TABLE state (
     one        INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    position   INTEGER NOT NULL, -- events up to here are dealt with; -1: none was looked at yet
-    generation INTEGER NOT NULL, -- rises whenever what endpoints want has changed
-    messages   INTEGER NOT NULL  -- number of the newest message
+    position   INTEGER NOT NULL,           -- events up to here are processed; -1: none was read yet
+    generation INTEGER NOT NULL,           -- rises whenever what endpoints subscribe to changes
+    removal    INTEGER NOT NULL DEFAULT 0, -- the last generation in which an endpoint that is no callback was removed
+    messages   INTEGER NOT NULL            -- number of the newest message
 ) STRICT;
 INSERT INTO state (one, position, generation, messages) VALUES (1, -1, 0, 0);
 
 CREATE TABLE endpoints (
     no              INTEGER PRIMARY KEY AUTOINCREMENT,
     id              BLOB NOT NULL UNIQUE,
+    owner           TEXT,                       -- null: none; users who see the flows of all users manage it
     url             TEXT NOT NULL,
     description     TEXT NOT NULL,
-    events          TEXT,             -- JSON list of names; null: everything about tasks
+    events          TEXT,                       -- JSON list of names; null: everything about tasks
+    about_endpoints INTEGER NOT NULL DEFAULT 0, -- 1: `events` names events about other endpoints
     flow_id         BLOB,
     user_id         TEXT,
-    is_callback     INTEGER NOT NULL,     -- 1: the callback of one execution
-    run_id          BLOB,             -- of a callback whose run has started
+    -- Labels that a task must have: JSON, keys with values, or null for any value. Null: no condition.
+    labels          TEXT,
+    is_callback     INTEGER NOT NULL,           -- 1: the callback of one execution
+    run_id          BLOB,                       -- of a callback whose run has started
     run_flow        BLOB,
-    run_ended       INTEGER NOT NULL,     -- 1: the last notice of the run is among the deliveries
+    run_ended       INTEGER NOT NULL,           -- 1: the last notice of the run is among the deliveries
+    run_ended_at    INTEGER,                    -- when that notice was added
+    -- Of a callback that receives reports of its run as a whole. Null: it receives notices about the run's tasks.
+    report_name     TEXT,
+    auth_scheme     TEXT,                       -- of the server's credentials, which are a sealed header
+    content_type    TEXT,                       -- media type of what is sent; null: application/json
     ordering        TEXT NOT NULL,
-    schedule        TEXT,             -- JSON list of seconds
-    public_key      TEXT,             -- of the present secret, when it is a pair
-    since           INTEGER NOT NULL,     -- events above this position
+    schedule        TEXT,                       -- JSON list of seconds
+    public_key      TEXT,                       -- of the current secret, if it is a key pair
+    since           INTEGER NOT NULL,           -- events above this position
+    generation      INTEGER NOT NULL DEFAULT 0, -- in which it was created or last changed
     disabled_reason TEXT,
     disabled_at     INTEGER,
     failures        INTEGER NOT NULL,
@@ -38,7 +49,7 @@ CREATE TABLE endpoints (
     lease_owner     BLOB,
     lease_token     INTEGER NOT NULL,
     lease_until     INTEGER,
-    next_at         INTEGER,              -- when to look at it next; null: nothing waits, or it is disabled
+    next_at         INTEGER,                    -- when to check it next; null: nothing waits, or it is disabled
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL
 ) STRICT;
@@ -46,6 +57,20 @@ CREATE TABLE endpoints (
 CREATE INDEX endpoints_next ON endpoints (next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX endpoints_callbacks ON endpoints (no) WHERE is_callback = 1 AND run_ended = 0;
 CREATE INDEX endpoints_finished ON endpoints (no) WHERE is_callback = 1 AND run_ended = 1;
+CREATE INDEX endpoints_generation ON endpoints (generation) WHERE is_callback = 0;
+CREATE INDEX endpoints_about ON endpoints (no) WHERE about_endpoints = 1;
+CREATE INDEX endpoints_owner ON endpoints (owner, no) WHERE owner IS NOT NULL;
+CREATE INDEX endpoints_reports ON endpoints (run_id, no) WHERE report_name IS NOT NULL;
+
+-- Deliveries outlive their endpoint and show its id. A row is stored as long as they are.
+CREATE TABLE removed_endpoints (
+    no         INTEGER NOT NULL PRIMARY KEY,
+    id         BLOB NOT NULL,
+    owner      TEXT, -- as in endpoints
+    removed_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX removed_endpoints_id ON removed_endpoints (id);
+CREATE INDEX removed_endpoints_at ON removed_endpoints (removed_at);
 
 -- Secrets that sign, the newest with the highest number. Sealed; bound to endpoint and number.
 CREATE TABLE endpoint_keys (
@@ -53,10 +78,13 @@ CREATE TABLE endpoint_keys (
     number     INTEGER NOT NULL,
     key_id     TEXT NOT NULL, -- of the key that seals
     sealed     BLOB NOT NULL,
+    -- Made with the key that seals it. Two endpoints must not share a secret. Null: callbacks, which may.
+    digest     BLOB,
     created_at INTEGER NOT NULL,
-    expires_at INTEGER,           -- null: the present one
+    expires_at INTEGER,       -- null: the current one
     PRIMARY KEY (endpoint, number)
 ) STRICT;
+CREATE INDEX endpoint_keys_digest ON endpoint_keys (digest) WHERE digest IS NOT NULL;
 
 CREATE TABLE endpoint_headers (
     endpoint INTEGER NOT NULL,
@@ -66,7 +94,7 @@ CREATE TABLE endpoint_headers (
     PRIMARY KEY (endpoint, name)
 ) STRICT;
 
--- What is told, once for all who are told of it. Numbered in the order of the log.
+-- What is sent, once for all its endpoints. Numbered in the order of the log.
 CREATE TABLE messages (
     no          INTEGER PRIMARY KEY,
     id          TEXT NOT NULL, -- `webhook-id`
@@ -85,12 +113,13 @@ CREATE TABLE deliveries (
     endpoint    INTEGER NOT NULL,
     message     INTEGER NOT NULL,
     task_id     BLOB,
-    lane        BLOB,          -- messages of one lane wait for each other; null: waits for none
+    lane        BLOB,                       -- messages of one lane wait for each other; null: it does not wait
     is_progress INTEGER NOT NULL,
-    state       TEXT NOT NULL, -- waiting, delivered, dead, cancelled, superseded
+    state       TEXT NOT NULL,              -- waiting, delivered, dead, cancelled, superseded
     attempts    INTEGER NOT NULL,
-    next_at     INTEGER,           -- of a waiting one that is the first of its lane
-    hand_at     INTEGER,           -- an attempt was asked for by hand
+    recovered   INTEGER NOT NULL DEFAULT 0, -- 1: its schedule was restarted by hand
+    next_at     INTEGER,                    -- if it is waiting and the first of its lane
+    hand_at     INTEGER,                    -- when an attempt was requested by hand
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER,
     UNIQUE (message, endpoint)
@@ -115,11 +144,11 @@ CREATE TABLE attempts (
     detail      TEXT,
     remote      TEXT,
     response    TEXT,
-    by_hand     INTEGER NOT NULL,
+    cause       INTEGER NOT NULL, -- 0: the schedule, 1: requested by hand, 2: a schedule restarted by hand, 3: a test
     PRIMARY KEY (delivery, number)
 ) STRICT;
 
--- Orders that happen once: repetitions get the first answer.
+-- Requests that take effect once: repetitions get the first answer.
 CREATE TABLE requests (
     key        TEXT NOT NULL PRIMARY KEY,
     delivery   INTEGER NOT NULL,

@@ -34,56 +34,10 @@ const SWAP_WAIT_MS: u64 = 200;
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_read_models",
-            include_str!("../../../migrations/postgres/read_models/0001_read_models.sql"),
-        ),
-        (
-            "0002_owners",
-            include_str!("../../../migrations/postgres/read_models/0002_owners.sql"),
-        ),
-        (
-            "0003_suspensions",
-            include_str!("../../../migrations/postgres/read_models/0003_suspensions.sql"),
-        ),
-        (
-            "0004_run_status",
-            include_str!("../../../migrations/postgres/read_models/0004_run_status.sql"),
-        ),
-        (
-            "0005_run_past",
-            include_str!("../../../migrations/postgres/read_models/0005_run_past.sql"),
-        ),
-        (
-            "0006_start_at",
-            include_str!("../../../migrations/postgres/read_models/0006_start_at.sql"),
-        ),
-        (
-            "0007_labels",
-            include_str!("../../../migrations/postgres/read_models/0007_labels.sql"),
-        ),
-        (
-            "0008_run_output",
-            include_str!("../../../migrations/postgres/read_models/0008_run_output.sql"),
-        ),
-        (
-            "0009_one_entry_for_user_and_owner",
-            include_str!(
-                "../../../migrations/postgres/read_models/0009_one_entry_for_user_and_owner.sql"
-            ),
-        ),
-        (
-            "0010_damaged_flows",
-            include_str!("../../../migrations/postgres/read_models/0010_damaged_flows.sql"),
-        ),
-        (
-            "0011_event_of_the_checkpoint",
-            include_str!(
-                "../../../migrations/postgres/read_models/0011_event_of_the_checkpoint.sql"
-            ),
-        ),
-    ])
+    migrator(&[(
+        "0001_read_models",
+        include_str!("../../../migrations/postgres/read_models/0001_read_models.sql"),
+    )])
 });
 
 /// Makes the serving tables, or finds them. What another version serves is not touched.

@@ -40,54 +40,10 @@ pub(super) const WAL_PAGES: u32 = 4096;
 pub(super) const WAL_PAGES_MAX: u32 = 4 * WAL_PAGES;
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_read_models",
-            include_str!("../../../migrations/sqlite/read_models/0001_read_models.sql"),
-        ),
-        (
-            "0002_owners",
-            include_str!("../../../migrations/sqlite/read_models/0002_owners.sql"),
-        ),
-        (
-            "0003_suspensions",
-            include_str!("../../../migrations/sqlite/read_models/0003_suspensions.sql"),
-        ),
-        (
-            "0004_run_status",
-            include_str!("../../../migrations/sqlite/read_models/0004_run_status.sql"),
-        ),
-        (
-            "0005_run_past",
-            include_str!("../../../migrations/sqlite/read_models/0005_run_past.sql"),
-        ),
-        (
-            "0006_start_at",
-            include_str!("../../../migrations/sqlite/read_models/0006_start_at.sql"),
-        ),
-        (
-            "0007_labels",
-            include_str!("../../../migrations/sqlite/read_models/0007_labels.sql"),
-        ),
-        (
-            "0008_run_output",
-            include_str!("../../../migrations/sqlite/read_models/0008_run_output.sql"),
-        ),
-        (
-            "0009_one_entry_for_user_and_owner",
-            include_str!(
-                "../../../migrations/sqlite/read_models/0009_one_entry_for_user_and_owner.sql"
-            ),
-        ),
-        (
-            "0010_damaged_flows",
-            include_str!("../../../migrations/sqlite/read_models/0010_damaged_flows.sql"),
-        ),
-        (
-            "0011_event_of_the_checkpoint",
-            include_str!("../../../migrations/sqlite/read_models/0011_event_of_the_checkpoint.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_read_models",
+        include_str!("../../../migrations/sqlite/read_models/0001_read_models.sql"),
+    )])
 });
 
 /// Opens or creates the file, replacing it when it is of no use. One that cannot be read is kept under another name: if

@@ -120,9 +120,8 @@ fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, state: State) -> Vec
         }
         None if state == State::Empty => "no head: there is no event".to_owned(),
         None if state == State::Sound => {
-            "warning: there is no hash chain, so a forged event cannot be told from a sound one. Versions with hashes give \
-             one to each event that they append: if one of them has written to this log, the hashes were removed, or the \
-             log was imported with --restart-chain"
+            "warning: there is no hash chain, so a forged event cannot be told from a sound one. Servers give a \
+             hash to each event that they append: the hashes were removed, or the log was imported without them"
                 .to_owned()
         }
         None => "no head: the last event is damaged".to_owned(),

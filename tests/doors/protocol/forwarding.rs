@@ -71,15 +71,15 @@ async fn calls_of_nodes_are_taken_from_nodes_only() {
 }
 
 #[tokio::test]
-async fn the_calls_of_the_release_before_find_no_door() {
+async fn calls_of_another_version_find_no_door() {
     let node = Arc::new(Node::default());
     let server = server(Some(node.clone())).await;
     let version = PEER_CALLS.strip_prefix("/internal/v").unwrap();
     let version: u32 = version.strip_suffix("/call").unwrap().parse().unwrap();
-    let before = |steps: u32| format!("/internal/v{}/call", version - steps);
-    assert_eq!(before(0), PEER_CALLS);
-    // A node of that release takes this for "not taken", and looks for another owner.
-    for path in [before(1), before(2)] {
+    let later = |steps: u32| format!("/internal/v{}/call", version + steps);
+    assert_eq!(later(0), PEER_CALLS);
+    // A node of that version takes the answer for "not taken", and looks for another owner.
+    for path in [later(1), later(2)] {
         let (status, _) = post(&server, &path, "Bearer secret", b"a").await;
         assert_eq!(status, 404, "{path}");
     }

@@ -30,7 +30,6 @@ struct Ends {
     head: Arc<str>,
     dropped: Arc<str>,
     kept: i64,
-    since: i64,
 }
 
 /// The hash of a row behind another one.
@@ -58,7 +57,6 @@ async fn ends(tx: &mut Tx<'_>) -> Result<Ends, Error> {
         head: c.text()?,
         dropped: c.text()?,
         kept: c.int()?,
-        since: c.int()?,
     })
 }
 
@@ -89,14 +87,12 @@ impl AuthStore {
 
     async fn sweep_slice(&self, old: Timestamp) -> Result<u64, Error> {
         let mut tx = self.write().await?;
-        let since = ends(&mut tx).await?.since;
-        let (mut last, mut count, mut chained) = (None, 0, 0);
+        let (mut last, mut count) = (None, 0_i64);
         for (row, hash) in page(&mut tx, 0).await? {
             if row.at >= old {
                 break;
             }
             count += 1;
-            chained += i64::from(row.seq > since);
             last = Some((row.seq, hash));
         }
         let Some((seq, hash)) = last else {
@@ -107,10 +103,10 @@ impl AuthStore {
         tx.execute(REMOVE, args).await?;
         let mut args = tx.args();
         args.text(hash);
-        args.int(chained);
+        args.int(count);
         tx.execute(DROP, args).await?;
         tx.commit().await?;
-        Ok(count)
+        Ok(count.unsigned_abs())
     }
 
     /// Follows the hash chain of the audit log. Cost: O(rows), in pages, each of which may take as long as a call.
@@ -121,7 +117,7 @@ impl AuthStore {
         // One transaction: rows that are added meanwhile are not half seen.
         let mut tx = self.read().await?;
         let ends = self.order(ends(&mut tx)).await?;
-        let (mut at, mut rows) = (ends.since, 0);
+        let (mut at, mut rows) = (0, 0);
         let mut previous = ends.dropped.clone();
         loop {
             let page = self.order(page(&mut tx, at)).await?;
@@ -170,7 +166,7 @@ fn hashed(found: &taskledger_sql::Row) -> Result<(AuditRow, Arc<str>), Error> {
     Ok((AuditRow::read(&mut c)?, c.text()?))
 }
 
-const ENDS: &str = "SELECT head, dropped, kept, since FROM audit_chain WHERE one = 1";
+const ENDS: &str = "SELECT head, dropped, kept FROM audit_chain WHERE one = 1";
 const EXTEND: &str = "UPDATE audit_chain SET head = $1, kept = kept + 1 WHERE one = 1";
 const DROP: &str = "UPDATE audit_chain SET dropped = $1, kept = kept - $2 WHERE one = 1";
 const REMOVE: &str = "DELETE FROM audit WHERE seq <= $1";

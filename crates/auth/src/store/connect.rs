@@ -14,60 +14,16 @@ pub const AUTH_FILE: &str = "auth.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "auth",
-    steps: &[
-        (
-            "0001_tokens",
-            include_str!("../../../../migrations/postgres/auth/0001_tokens.sql"),
-        ),
-        (
-            "0002_secrets",
-            include_str!("../../../../migrations/postgres/auth/0002_secrets.sql"),
-        ),
-        (
-            "0003_denied_jwts",
-            include_str!("../../../../migrations/postgres/auth/0003_denied_jwts.sql"),
-        ),
-        (
-            "0004_agents",
-            include_str!("../../../../migrations/postgres/auth/0004_agents.sql"),
-        ),
-        (
-            "0005_own_keys",
-            include_str!("../../../../migrations/postgres/auth/0005_own_keys.sql"),
-        ),
-        (
-            "0006_audit_chain",
-            include_str!("../../../../migrations/postgres/auth/0006_audit_chain.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_tokens",
+        include_str!("../../../../migrations/postgres/auth/0001_tokens.sql"),
+    )],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_tokens",
-            include_str!("../../../../migrations/sqlite/auth/0001_tokens.sql"),
-        ),
-        (
-            "0002_secrets",
-            include_str!("../../../../migrations/sqlite/auth/0002_secrets.sql"),
-        ),
-        (
-            "0003_denied_jwts",
-            include_str!("../../../../migrations/sqlite/auth/0003_denied_jwts.sql"),
-        ),
-        (
-            "0004_agents",
-            include_str!("../../../../migrations/sqlite/auth/0004_agents.sql"),
-        ),
-        (
-            "0005_own_keys",
-            include_str!("../../../../migrations/sqlite/auth/0005_own_keys.sql"),
-        ),
-        (
-            "0006_audit_chain",
-            include_str!("../../../../migrations/sqlite/auth/0006_audit_chain.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_tokens",
+        include_str!("../../../../migrations/sqlite/auth/0001_tokens.sql"),
+    )])
 });
 
 static PLACE: StoreLocation = StoreLocation {

@@ -14,33 +14,17 @@ use std::time::Duration;
 pub struct Steps {
     /// The folder's name.
     pub purpose: &'static str,
-    /// Names and texts, in order; never edited, only followed.
+    /// Names and texts, in order. Released ones are never edited, only followed.
     pub steps: &'static [(&'static str, &'static str)],
 }
 
 /// The log's own.
 pub const LOG_STEPS: Steps = Steps {
     purpose: "log",
-    steps: &[
-        (
-            "0001_event_log",
-            include_str!("../../../../migrations/postgres/log/0001_event_log.sql"),
-        ),
-        (
-            "0002_retention",
-            include_str!("../../../../migrations/postgres/log/0002_retention.sql"),
-        ),
-        (
-            "0003_hash_chain",
-            include_str!("../../../../migrations/postgres/log/0003_hash_chain.sql"),
-        ),
-        (
-            "0004_dropped_events_name_their_flow",
-            include_str!(
-                "../../../../migrations/postgres/log/0004_dropped_events_name_their_flow.sql"
-            ),
-        ),
-    ],
+    steps: &[(
+        "0001_event_log",
+        include_str!("../../../../migrations/postgres/log/0001_event_log.sql"),
+    )],
 };
 /// Key of the advisory lock (`tlgr`), the same for whatever a taskledger changes in a database.
 pub(super) const LOCK_KEY: i64 = 0x746c_6772;
@@ -187,5 +171,75 @@ fn classify(source: sqlx::Error, place: String, options: &Options) -> OpenError 
             source,
         },
         Some(_) | None => OpenError::Unusable { place, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::postgres::PgConnectOptions;
+    use std::str::FromStr;
+    use std::sync::Arc;
+    use taskledger_clock::ManualClock;
+    use taskledger_domain::Timestamp;
+    use taskledger_testkit::postgres::Database;
+
+    const FIRST: (&str, &str) = (
+        "0001_first",
+        "CREATE TABLE taskledger.t (a BIGINT NOT NULL); INSERT INTO taskledger.t (a) VALUES (1)",
+    );
+    const SECOND: (&str, &str) = (
+        "0002_second",
+        "ALTER TABLE taskledger.t ADD COLUMN b BIGINT NOT NULL DEFAULT 2",
+    );
+    const ONE: Steps = Steps {
+        purpose: "test",
+        steps: &[FIRST],
+    };
+    const BOTH: Steps = Steps {
+        purpose: "test",
+        steps: &[FIRST, SECOND],
+    };
+
+    fn migrated(from: i64, to: i64, taken: &[&'static str]) -> Migrated {
+        Migrated {
+            from,
+            to,
+            taken: taken.to_vec(),
+        }
+    }
+
+    #[tokio::test]
+    async fn steps_are_taken_once_and_a_database_that_has_taken_more_is_refused() {
+        let database = Database::create().await;
+        let connect = PgConnectOptions::from_str(database.url()).expect("a URL");
+        let clock = Arc::new(ManualClock::at(Timestamp(1)));
+        let options = Options::new(connect, clock);
+
+        let first = take(&options, ONE).await.expect("one step");
+        let second = take(&options, BOTH).await.expect("both steps");
+        let third = take(&options, BOTH).await.expect("nothing to do");
+        let refused = take(&options, ONE).await;
+
+        assert_eq!(first, migrated(0, 1, &["0001_first"]));
+        assert_eq!(second, migrated(1, 2, &["0002_second"]));
+        assert_eq!(third, migrated(2, 2, &[]));
+        let is_newer = matches!(
+            refused,
+            Err(OpenError::Newer {
+                found: 2,
+                known: 1,
+                ..
+            })
+        );
+        assert!(is_newer, "{refused:?}");
+        let mut connection = PgConnection::connect(database.url())
+            .await
+            .expect("a connection");
+        let rows: Vec<(i64, i64)> = sqlx::query_as("SELECT a, b FROM taskledger.t")
+            .fetch_all(&mut connection)
+            .await
+            .expect("the table has both columns");
+        assert_eq!(rows, [(1, 2)]);
     }
 }

@@ -20,12 +20,9 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 const APPLICATION_ID: i32 = 0x746c_6772;
 
 /// The schema, step by step; the file's `user_version` counts the steps that it has taken.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../../../migrations/sqlite/log/0001_event_log.sql"),
-    include_str!("../../../../migrations/sqlite/log/0002_retention.sql"),
-    include_str!("../../../../migrations/sqlite/log/0003_hash_chain.sql"),
-    include_str!("../../../../migrations/sqlite/log/0004_dropped_events_name_their_flow.sql"),
-];
+const MIGRATIONS: &[&str] = &[include_str!(
+    "../../../../migrations/sqlite/log/0001_event_log.sql"
+)];
 
 /// How long a statement waits for a foreign process (a backup tool, a shell) that holds the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -121,7 +118,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
              PRAGMA cache_size = -{WRITER_CACHE_KIB};"
         ))
         .map_err(fail)?;
-    migrate(&mut connection, path)?;
+    migrate(&mut connection, path, MIGRATIONS)?;
     Ok(connection)
 }
 
@@ -156,8 +153,9 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     }
     check_owner(&connection, path)?;
     let found = schema_version(&connection).map_err(fail)?;
-    check_schema(path, found)?;
-    if found < known_version() {
+    let known = version_after(MIGRATIONS);
+    check_schema(path, found, known)?;
+    if found < known {
         return Err(OpenError::NotALog {
             path: path.to_owned(),
             reason: format!(
@@ -186,38 +184,38 @@ pub(crate) fn any_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), OpenError> {
+    let known = version_after(steps);
     let fail = |source| classify(path, source);
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(fail)?;
     let found = schema_version(&transaction).map_err(fail)?;
-    check_schema(path, found)?;
+    check_schema(path, found, known)?;
     let taken = usize::try_from(found).unwrap_or(0);
-    for step in &MIGRATIONS[taken.min(MIGRATIONS.len())..] {
+    for step in &steps[taken.min(steps.len())..] {
         transaction.execute_batch(step).map_err(fail)?;
     }
-    if found < known_version() {
+    if found < known {
         transaction
             .execute_batch(&format!(
-                "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};",
-                known_version()
+                "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known};"
             ))
             .map_err(fail)?;
     }
     transaction.commit().map_err(fail)
 }
 
-fn known_version() -> i64 {
-    i64::try_from(MIGRATIONS.len()).expect("the number of migrations is small")
+/// The schema version of a file that has taken these steps.
+fn version_after(steps: &[&str]) -> i64 {
+    i64::try_from(steps.len()).expect("the number of migrations is small")
 }
 
 fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-fn check_schema(path: &Path, found: i64) -> Result<(), OpenError> {
-    let known = known_version();
+fn check_schema(path: &Path, found: i64, known: i64) -> Result<(), OpenError> {
     if found > known {
         return Err(OpenError::Newer {
             path: path.to_owned(),
@@ -338,6 +336,41 @@ mod tests {
             has("DEFAULT_MEMSTATUS=0") && !has("ENABLE_MEMORY_MANAGEMENT"),
             "cargo did not see `.cargo/config.toml`: {options:?}"
         );
+    }
+
+    #[test]
+    fn steps_are_taken_once_and_a_file_that_has_taken_more_is_refused() {
+        let mut db = Connection::open_in_memory().unwrap();
+        let path = Path::new(LEDGER_FILE);
+        let first = "CREATE TABLE t (a INTEGER NOT NULL); INSERT INTO t (a) VALUES (1);";
+        let both = [
+            first,
+            "ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 2;",
+        ];
+
+        migrate(&mut db, path, &[first]).unwrap();
+        assert_eq!(schema_version(&db).unwrap(), 1);
+        for _ in 0..2 {
+            migrate(&mut db, path, &both).unwrap();
+            assert_eq!(schema_version(&db).unwrap(), 2);
+        }
+
+        let row: (i64, i64) = db
+            .query_row("SELECT a, b FROM t", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(row, (1, 2));
+        let refused = migrate(&mut db, path, &[first]).unwrap_err();
+        let is_newer = matches!(
+            refused,
+            OpenError::Newer {
+                found: 2,
+                known: 1,
+                ..
+            }
+        );
+        assert!(is_newer, "{refused}");
     }
 
     #[test]

@@ -20,30 +20,10 @@ pub const WEBHOOKS_FILE: &str = "webhooks.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "webhooks",
-    steps: &[
-        (
-            "0001_webhooks",
-            include_str!("../../../../migrations/postgres/webhooks/0001_webhooks.sql"),
-        ),
-        (
-            "0002_endpoints_that_are_gone",
-            include_str!(
-                "../../../../migrations/postgres/webhooks/0002_endpoints_that_are_gone.sql"
-            ),
-        ),
-        (
-            "0003_owners",
-            include_str!("../../../../migrations/postgres/webhooks/0003_owners.sql"),
-        ),
-        (
-            "0004_reports_of_runs",
-            include_str!("../../../../migrations/postgres/webhooks/0004_reports_of_runs.sql"),
-        ),
-        (
-            "0005_labels",
-            include_str!("../../../../migrations/postgres/webhooks/0005_labels.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_webhooks",
+        include_str!("../../../../migrations/postgres/webhooks/0001_webhooks.sql"),
+    )],
 };
 /// Where the outbox records its place in the log.
 pub const CHECKPOINT: Checkpoint = Checkpoint {
@@ -53,28 +33,10 @@ pub const CHECKPOINT: Checkpoint = Checkpoint {
     query: "SELECT position, CAST(NULL AS BYTEA) FROM {table}",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_webhooks",
-            include_str!("../../../../migrations/sqlite/webhooks/0001_webhooks.sql"),
-        ),
-        (
-            "0002_endpoints_that_are_gone",
-            include_str!("../../../../migrations/sqlite/webhooks/0002_endpoints_that_are_gone.sql"),
-        ),
-        (
-            "0003_owners",
-            include_str!("../../../../migrations/sqlite/webhooks/0003_owners.sql"),
-        ),
-        (
-            "0004_reports_of_runs",
-            include_str!("../../../../migrations/sqlite/webhooks/0004_reports_of_runs.sql"),
-        ),
-        (
-            "0005_labels",
-            include_str!("../../../../migrations/sqlite/webhooks/0005_labels.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_webhooks",
+        include_str!("../../../../migrations/sqlite/webhooks/0001_webhooks.sql"),
+    )])
 });
 
 /// The schema, which is also the channel on which servers hear of new deliveries.

@@ -14,44 +14,16 @@ pub const WORKERS_FILE: &str = "workers.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "workers",
-    steps: &[
-        (
-            "0001_workers",
-            include_str!("../../../../migrations/postgres/workers/0001_workers.sql"),
-        ),
-        (
-            "0002_tickets",
-            include_str!("../../../../migrations/postgres/workers/0002_tickets.sql"),
-        ),
-        (
-            "0003_owners",
-            include_str!("../../../../migrations/postgres/workers/0003_owners.sql"),
-        ),
-        (
-            "0004_graces",
-            include_str!("../../../../migrations/postgres/workers/0004_graces.sql"),
-        ),
-    ],
+    steps: &[(
+        "0001_workers",
+        include_str!("../../../../migrations/postgres/workers/0001_workers.sql"),
+    )],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[
-        (
-            "0001_workers",
-            include_str!("../../../../migrations/sqlite/workers/0001_workers.sql"),
-        ),
-        (
-            "0002_tickets",
-            include_str!("../../../../migrations/sqlite/workers/0002_tickets.sql"),
-        ),
-        (
-            "0003_owners",
-            include_str!("../../../../migrations/sqlite/workers/0003_owners.sql"),
-        ),
-        (
-            "0004_graces",
-            include_str!("../../../../migrations/sqlite/workers/0004_graces.sql"),
-        ),
-    ])
+    migrator(&[(
+        "0001_workers",
+        include_str!("../../../../migrations/sqlite/workers/0001_workers.sql"),
+    )])
 });
 
 static PLACE: StoreLocation = StoreLocation {

@@ -1,4 +1,0 @@
--- JSON list of the agents of the broker for which a token speaks beside the name of its owner; null: no others.
-SET LOCAL search_path = taskledger_auth;
-
-ALTER TABLE tokens ADD COLUMN agents TEXT;

@@ -1,3 +1,0 @@
--- From when on a task may start, as somebody said.
-
-ALTER TABLE tasks ADD COLUMN start_at BIGINT; -- microseconds; null: at any time

@@ -1,4 +1,0 @@
--- Whose endpoints these are. Null: nobody's, which those manage who see the flows of all users.
-ALTER TABLE endpoints ADD COLUMN owner TEXT;
-CREATE INDEX endpoints_owner ON endpoints (owner, no) WHERE owner IS NOT NULL;
-ALTER TABLE removed_endpoints ADD COLUMN owner TEXT;

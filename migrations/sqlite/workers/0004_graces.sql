@@ -1,4 +1,0 @@
--- How often a lease was extended because its flow came to another process, since its worker last renewed it. Bounds
--- for how long a server that restarts again and again keeps an attempt whose worker is gone.
-
-ALTER TABLE renewals ADD COLUMN graces INTEGER NOT NULL DEFAULT 0;
