@@ -122,13 +122,10 @@ impl Service {
                 version,
                 inputs,
             } => {
-                // Stored schedules may have these keys: older versions let their values count.
                 let mut trigger = inputs.clone();
-                for (key, value) in SCHEDULED_KEYS
-                    .into_iter()
-                    .zip([name.to_string(), at.to_string()])
-                {
-                    trigger.entry(key).or_insert(Value::from(value));
+                let values = [name.to_string(), at.to_string()];
+                for (key, value) in SCHEDULED_KEYS.into_iter().zip(values) {
+                    trigger.insert(key.to_owned(), value.into());
                 }
                 let version = (*version, "version");
                 let (number, read) = match self.kept_workflow(owner, document, version).await? {
