@@ -263,15 +263,19 @@ async fn another_worker_takes_over_when_one_is_killed(folder: Folder) {
 
 async fn a_program_goes_on_while_the_server_restarts(folder: Folder) {
     let server = Server::start(&folder).await;
-    let gate = folder.path().join("gate");
+    let (begun, gate) = (folder.path().join("begun"), folder.path().join("gate"));
     let script = format!(
-        "until [ -e {} ]; do sleep 0.02; done; printf '{{\"attempt\": %s}}' $TASKLEDGER_ATTEMPT",
+        "touch {}; until [ -e {} ]; do sleep 0.02; done; printf '{{\"attempt\": %s}}' $TASKLEDGER_ATTEMPT",
+        begun.display(),
         gate.display()
     );
     let address = server.api.url.clone();
     let mut worker = Worker::start(&address, &["--lease-seconds", "60"], &script);
     let task = given_task(&server, json!({})).await;
     when(&server, &task, "in_progress").await;
+    // Only then has the answer to the claim arrived.
+    let has_begun = async || begun.exists().then_some(());
+    server.api.eventually("the program begins", has_begun).await;
     server.kill().await;
     std::fs::write(&gate, "").unwrap();
     worker.says("trying again until it goes well").await;
