@@ -70,10 +70,10 @@ compiler() {
 }
 
 # Arguments of the last step, which compiles across crates and links, one a line. The linker that comes with Rust folds functions
-# and constants that are the same after compiling; GNU's cannot (docs/decisions/0187-packages-fold-what-is-the-same.md).
+# and constants that are the same after compiling; GNU's cannot (decision 0231).
 last_step() {
     local target=$1 linkers
-    # Less is copied between crates, and of what asks to be copied (docs/decisions/0230-packages-copy-less-between-crates.md).
+    # Less is copied between crates, and of what asks to be copied (decision 0231).
     printf '%s\n' -Cllvm-args=-import-instr-limit=35 -Cllvm-args=-inlinehint-threshold=100
     linkers=$(rustc --print sysroot)/lib/rustlib/$host/bin/gcc-ld
     if [ -x "$linkers/ld.lld" ]; then
@@ -93,10 +93,9 @@ build() {
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
     read -ra flags <<<"${RUSTFLAGS:-}"
-    # Less is copied into its callers than LLVM would: a fifth less program for one to five per cent more instructions
-    # (docs/decisions/0154-what-is-packaged-is-inlined-less.md).
+    # Less is copied into its callers than LLVM would: a fifth less program for one to five per cent more instructions (decision 0231).
     flags+=(-Cllvm-args=-inline-threshold=60)
-    # Tables for unwinding are a third smaller, and profilers see who called (docs/decisions/0231-packages-have-frame-pointers.md).
+    # Tables for unwinding are a third smaller, and profilers see who called (decision 0231).
     flags+=(-Cforce-frame-pointers=yes)
     case $target in # musl-gcc takes a static program that can lie anywhere for a dynamic one, which crashes at its start
         *-musl) flags+=(-Crelocation-model=static) ;;
