@@ -97,7 +97,8 @@ pub fn timestamp_of(time: DateTime<Utc>) -> Timestamp {
     }
 }
 
-/// A time as text; one that no calendar has, as what no reader takes.
+/// A time as text, in milliseconds as on the other bindings unless it is finer; one that no calendar has, as what no
+/// reader takes.
 #[must_use]
 pub fn time_text(time: Timestamp) -> String {
     let nanos = u32::try_from(time.nanos)
@@ -105,7 +106,27 @@ pub fn time_text(time: Timestamp) -> String {
         .filter(|it| *it < 1_000_000_000);
     let found = nanos.and_then(|nanos| DateTime::from_timestamp(time.seconds, nanos));
     match found.filter(|it| (1..=9999).contains(&chrono::Datelike::year(it))) {
+        Some(found) if found.timestamp_subsec_nanos() == 0 => {
+            found.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+        }
         Some(found) => found.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
         None => format!("{} s, {} ns", time.seconds, time.nanos),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_milliseconds_and_more_only_where_they_are_finer() {
+        for (nanos, fraction) in [
+            (0, ".000"),
+            (35_000_000, ".035"),
+            (35_000_001, ".035000001"),
+        ] {
+            let time = Timestamp { seconds: 0, nanos };
+            assert_eq!(time_text(time), format!("1970-01-01T00:00:00{fraction}Z"));
+        }
     }
 }
