@@ -70,12 +70,10 @@ impl App {
         context: &Context,
         use_case: UseCase,
     ) -> Result<bool, Error> {
-        let Some(key) = Key::of(context, use_case) else {
-            return Ok(false);
-        };
-        let claim = ClaimKey::Request(key.claimed);
-        let held = self.store.claims(&[claim], self.clock.now()).await?;
-        Ok(held.iter().any(Option::is_some))
+        match Key::of(context, use_case) {
+            Some(key) => Ok(self.claim_of(&key).await?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// Whether an accepted call was answered with the reply to another one with its idempotency key, so that it has
@@ -88,17 +86,20 @@ impl App {
         let Some(key) = Key::of(context, use_case) else {
             return Ok(false);
         };
-        let claim = ClaimKey::Request(key.claimed.clone());
-        let held = self.store.claims(&[claim], self.clock.now()).await?;
-        let mut held = held.iter().flatten();
-        Ok(held.any(|value| key.is_of_another_call(value)))
+        let value = self.claim_of(&key).await?;
+        Ok(value.is_some_and(|value| key.is_of_another_call(&value)))
     }
 
     async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
+        let value = self.claim_of(key).await?;
+        value.map(|value| key.repeat(&value)).transpose()
+    }
+
+    /// The value of the claim on an idempotency key that is still valid. Cost: a read of the log.
+    async fn claim_of(&self, key: &Key) -> Result<Option<Arc<str>>, Error> {
         let claim = ClaimKey::Request(key.claimed.clone());
         let held = self.store.claims(&[claim], self.clock.now()).await?;
-        let value = held.into_iter().flatten().next();
-        value.map(|value| key.repeat(&value)).transpose()
+        Ok(held.into_iter().flatten().next())
     }
 
     /// Sends a command to its flow.
